@@ -220,12 +220,15 @@ static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sq
     if (code != SQLITE_OK) return code;
     if (offset == 0 && byte_count == PAGE) classify_header(ours(file), buffer);
     if (ours(file)->state == KEYCHAIN_PAGES_FOREIGN) return below(file)->xWrite(real(file), buffer, byte_count, offset);
+    keychain_own_writes_begin(&ours(file)->own_writes, ours(file)->name);
     if (byte_count != PAGE || offset % PAGE != 0) return SQLITE_IOERR_WRITE;
     /* SQLite owns the buffer and may be reading it on another thread. */
     uint8_t page[PAGE];
     memcpy(page, buffer, CONTENT);
     keychain_page_checksum(page, (uint64_t)(offset / PAGE + 1), page + CONTENT);
-    return below(file)->xWrite(real(file), page, PAGE, offset);
+    code = below(file)->xWrite(real(file), page, PAGE, offset);
+    keychain_own_writes_end(&ours(file)->own_writes, ours(file)->name);
+    return code;
 }
 
 /* Determines the size of the file without what follows the last page, which SQLite does not use: it may be a hole of any size. */
@@ -451,7 +454,12 @@ static int close_file(sqlite3_file *file) {
     return code;
 }
 
-static int truncate_file(sqlite3_file *file, sqlite3_int64 byte_count) { return below(file)->xTruncate(real(file), byte_count); }
+static int truncate_file(sqlite3_file *file, sqlite3_int64 byte_count) {
+    keychain_own_writes_begin(&ours(file)->own_writes, ours(file)->name);
+    int code = below(file)->xTruncate(real(file), byte_count);
+    keychain_own_writes_end(&ours(file)->own_writes, ours(file)->name);
+    return code;
+}
 static int sync_file(sqlite3_file *file, int flags) { return below(file)->xSync(real(file), flags); }
 static int file_size(sqlite3_file *file, sqlite3_int64 *byte_count) { return below(file)->xFileSize(real(file), byte_count); }
 static int unlock_file(sqlite3_file *file, int level) { return below(file)->xUnlock(real(file), level); }

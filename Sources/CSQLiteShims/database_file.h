@@ -35,6 +35,8 @@ typedef struct keychain_checksummed_file {
     keychain_wal_file *wal;
     /* The -shm file that is mapped. The connections of a process to one file share the mapping. */
     keychain_file_identity shared_memory;
+    /* What this connection has written into this file and into the -wal file. */
+    keychain_own_writes own_writes, own_wal_writes;
     /* What is mapped: the index of the -wal file. */
     keychain_wal_index index;
     /* The frames that the connection may read. */

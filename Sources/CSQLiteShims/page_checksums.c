@@ -149,6 +149,29 @@ int keychain_lost_files(sqlite3 *database, int *lost) {
     return code;
 }
 
+static int find_main_file(sqlite3 *database, keychain_checksummed_file **main_file) {
+    sqlite3_file *file = NULL;
+    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    *main_file = keychain_checksummed_file_of(file);
+    return code == SQLITE_OK && !*main_file ? SQLITE_MISUSE : code;
+}
+
+int keychain_get_own_writes(sqlite3 *database, keychain_own_writes *main_file, keychain_own_writes *wal) {
+    keychain_checksummed_file *file;
+    int code = find_main_file(database, &file);
+    if (code != SQLITE_OK) return code;
+    *main_file = file->own_writes;
+    *wal = file->own_wal_writes;
+    return SQLITE_OK;
+}
+
+int keychain_forget_own_writes(sqlite3 *database) {
+    keychain_checksummed_file *file;
+    int code = find_main_file(database, &file);
+    if (code == SQLITE_OK) file->own_writes = file->own_wal_writes = (keychain_own_writes){.before = {.is_known = false}};
+    return code;
+}
+
 static int64_t big_endian(const uint8_t *bytes) {
     return (int64_t)bytes[0] << 24 | (int64_t)bytes[1] << 16 | (int64_t)bytes[2] << 8 | bytes[3];
 }

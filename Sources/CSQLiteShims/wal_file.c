@@ -257,6 +257,14 @@ static int read_file(sqlite3_file *file, void *buffer, int byte_count, sqlite3_i
     return code == SQLITE_OK && database ? keychain_checksummed_file_expect_newest(database, number, page) : code;
 }
 
+static void begin_own_write(const keychain_wal_file *file) {
+    if (file->database) keychain_own_writes_begin(&file->database->own_wal_writes, file->name);
+}
+
+static void end_own_writes(const keychain_wal_file *file) {
+    if (file->database) keychain_own_writes_end(&file->database->own_wal_writes, file->name);
+}
+
 static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sqlite3_int64 offset) {
     if (byte_count == KEYCHAIN_FRAME_HEADER_BYTE_COUNT) {
         sqlite3_int64 number = frame_number(offset, 0);
@@ -267,6 +275,7 @@ static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sq
             ours(file)->first_uncommitted_frame = number;
         }
     }
+    begin_own_write(ours(file));
     return below(file)->xWrite(real(file), buffer, byte_count, offset);
 }
 
@@ -281,8 +290,19 @@ static int close_file(sqlite3_file *file) {
     return code;
 }
 
-static int truncate_file(sqlite3_file *file, sqlite3_int64 byte_count) { return below(file)->xTruncate(real(file), byte_count); }
-static int sync_file(sqlite3_file *file, int flags) { return below(file)->xSync(real(file), flags); }
+static int truncate_file(sqlite3_file *file, sqlite3_int64 byte_count) {
+    begin_own_write(ours(file));
+    int code = below(file)->xTruncate(real(file), byte_count);
+    end_own_writes(ours(file));
+    return code;
+}
+
+/* A commit ends with a flush, which may take long. What another program writes meanwhile is not a write of this connection. */
+static int sync_file(sqlite3_file *file, int flags) {
+    end_own_writes(ours(file));
+    return below(file)->xSync(real(file), flags);
+}
+
 static int file_size(sqlite3_file *file, sqlite3_int64 *byte_count) { return below(file)->xFileSize(real(file), byte_count); }
 static int lock_file(sqlite3_file *file, int level) { return below(file)->xLock(real(file), level); }
 static int unlock_file(sqlite3_file *file, int level) { return below(file)->xUnlock(real(file), level); }

@@ -87,7 +87,7 @@ extension SQLiteItemStore {
             try session.beginWriting(deadlineNanoseconds: deadlineNanoseconds)
             do throws(KeychainFailure) {
                 try session.checkFormat()
-                let verified = session.verifiedFiles
+                let verified = session.verifiedFiles()
                 try body(session)
                 if sharesFlush, session.health.transactionFailure == nil, !group.collectRequests(into: session, from: writerQueue) {
                     session.rollBack()

@@ -165,20 +165,41 @@ struct StateTests {
 
     @Test("A comparison of the rows is skipped only while no program has written to the files", arguments: [false, true])
     func skipped(closesBetween: Bool) throws {
-        let reopened = {
-            let other = try SQLiteItemStore(openingAt: directory.storePath)
-            defer { other.close() }
-            let cipher = CountingCipher()
-            try other.protect(with: cipher, using: ItemStoreContract.keybag, anchorPaths: [directory.path + "/state/anchor"])
-            return cipher.elementCount
-        }
         try store.insert((1...5).map { Self.row($0, tag: UInt8($0)) })
         if closesBetween { store.close() }
-        #expect(try reopened() == 0)
+        #expect(try comparedRowCount() == 0)
         let changed = try FileStatus(of: directory.storePath).changeNanoseconds
         repeat { try setMode(0o600, of: directory.storePath) } while try FileStatus(of: directory.storePath).changeNanoseconds == changed
-        #expect(try reopened() == 5)
-        #expect(try reopened() == 0)
+        #expect(try comparedRowCount() == 5)
+        #expect(try comparedRowCount() == 0)
+    }
+
+    @Test("A change of a file by another program during a transaction does not count as part of it", arguments: ["", "-wal"])
+    func changedMeanwhile(suffix: String) throws {
+        try store.insert((1...5).map { Self.row($0, tag: UInt8($0)) })
+        let path = directory.storePath + suffix
+        try write { writing throws(KeychainFailure) in
+            try writing.insert(Self.row(6, tag: 6))
+            // In another process: closing the file here would drop this process's locks on it.
+            let process = Process()
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments = ["-c", #"sleep 0.05; dd if="$1" of="$1" bs=1 count=1 conv=notrunc status=none"#, "sh", path]
+            try? process.run()
+            process.waitUntilExit()
+        }
+        #expect(try comparedRowCount() == 6)
+        #expect(try comparedRowCount() == 0)
+        try store.insert([Self.row(7, tag: 7)])
+        #expect(try comparedRowCount() == 0)
+    }
+
+    /// Opens the store again, and returns the number of rows that this compares.
+    private func comparedRowCount() throws -> Int {
+        let other = try SQLiteItemStore(openingAt: directory.storePath)
+        defer { other.close() }
+        let cipher = CountingCipher()
+        try other.protect(with: cipher, using: ItemStoreContract.keybag, anchorPaths: [directory.path + "/state/anchor"])
+        return cipher.elementCount
     }
 }
 

@@ -30,6 +30,18 @@ enum keychain_lost_file {
     KEYCHAIN_SHM_LOST = 4
 };
 
+/* The size and the times of a file at one moment. */
+typedef struct {
+    bool is_known;
+    uint64_t device, inode;
+    int64_t byte_count, modification_nanoseconds, change_nanoseconds;
+} keychain_file_stamp;
+
+/* A file before the first and after the last write of a connection; unknown if it wrote nothing. */
+typedef struct {
+    keychain_file_stamp before, after;
+} keychain_own_writes;
+
 struct sqlite3;
 
 /* Registers the VFS over the one named `base` (NULL: the default VFS), once per process. Thread-safe.
@@ -57,6 +69,10 @@ int keychain_first_page_is_damaged(struct sqlite3 *database, bool *is_damaged);
 
 /* Sets `lost` to a combination of enum keychain_lost_file, 0 if every open file has its name. */
 int keychain_lost_files(struct sqlite3 *database, int *lost);
+
+/* Gets what the connection has written into the main file and the -wal file since `keychain_forget_own_writes`. */
+int keychain_get_own_writes(struct sqlite3 *database, keychain_own_writes *main_file, keychain_own_writes *wal);
+int keychain_forget_own_writes(struct sqlite3 *database);
 
 /* Finds the first page after page number `after` that has a wrong checksum and no newer version in the -wal file; 0: none.
    Requires a read transaction, which keeps the -wal file from being restarted. */

@@ -87,6 +87,23 @@ extension SQLiteConnection {
         return count > 0 ? WALDamage(unreachableChangeCount: Int(count), soundByteCount: soundByteCount) : nil
     }
 
+    /// What this connection has written since `forgetOwnWrites`; nil if that is not known.
+    var ownWrites: OwnWrites? {
+        var database = keychain_own_writes()
+        var log = keychain_own_writes()
+        guard unsafe keychain_get_own_writes(handle, &database, &log) == 0 else { return nil }
+        func change(_ writes: keychain_own_writes, isLog: Bool) -> OwnWrites.Change? {
+            guard let before = FileStamps.Stamp(writes.before, isLog: isLog) else { return nil }
+            return OwnWrites.Change(before: before, after: FileStamps.Stamp(writes.after, isLog: isLog) ?? .none)
+        }
+        return OwnWrites(database: change(database, isLog: false), log: change(log, isLog: true))
+    }
+
+    /// Begins to record the writes of this connection.
+    func forgetOwnWrites() {
+        unsafe keychain_forget_own_writes(handle)
+    }
+
     func expectSuccess(_ code: Int32, _ action: StaticString) throws(KeychainFailure) {
         guard code == 0 else { throw health.record(SQLiteFailure(code: code, action: action)) }
     }

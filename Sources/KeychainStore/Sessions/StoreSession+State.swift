@@ -172,19 +172,23 @@ extension StoreSession {
     /// The state that the files match; nil if that is not known.
     ///
     /// Read it at the beginning of a transaction, before the files change.
-    var verifiedFiles: VerifiedFiles? { stateGuard.flatMap { VerifiedFiles($0, file.location) } }
+    func verifiedFiles() -> VerifiedFiles? {
+        connection.forgetOwnWrites()
+        return stateGuard.flatMap { VerifiedFiles($0, file.location) }
+    }
 
     /// Records a commit in the anchor.
     ///
     /// `verified` is from the beginning of the transaction.
     func recordCommit(of state: (original: StoreState, new: StoreState)?, _ verified: VerifiedFiles?) {
         guard let stateGuard else { return }
+        let files = verified?.filesNow(after: connection.ownWrites, file.location)
         guard let state else {
-            verified?.record(in: stateGuard, file.location)
+            verified?.record(in: stateGuard, files)
             return
         }
         var known: AnchorRecord.Verified?
-        if verified?.stateID == state.original.id, let files = FileStamps(of: file.location) {
+        if verified?.stateID == state.original.id, let files {
             known = .init(stateID: state.new.id, files: files)
         }
         stateGuard.record(durable: state.new, verified: known)

@@ -117,9 +117,9 @@ final class StoreSession: @unchecked Sendable {
     func makeDurable(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
         defer { rollBack() }
-        let verified = stateGuard.flatMap { VerifiedFiles($0, file.location) }
+        let verified = verifiedFiles()
         try connection.makeWALDurable(in: file.location.directory)
-        verified?.record(in: stateGuard, file.location)
+        verified?.record(in: stateGuard, verified?.filesNow(after: connection.ownWrites, file.location))
     }
 
     func rollBack() {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CSQLiteShims
 internal import KeychainCore
 internal import KeychainSystem
 
@@ -134,10 +135,24 @@ struct FileStamps: Equatable {
 
         /// Examines a -wal file.
         ///
-        /// When root opens a -wal file, SQLite sets the owner of the file, which changes the change time. Only root can write files of root.
+        /// An empty one counts as none: opening the store creates one. When root opens a -wal file, SQLite sets the owner of the file, which
+        /// changes the change time. Only root can write files of root.
         init(log: FileStatus) {
-            self.init(log)
+            self.init()
+            guard log.byteCount > 0 else { return }
+            self = Stamp(log)
             if CurrentProcess.effectiveUserID == 0 { changeNanoseconds = log.modificationNanoseconds }
+        }
+
+        /// Examines a file that a connection has written; nil if it has written nothing.
+        init?(_ stamp: keychain_file_stamp, isLog: Bool) {
+            guard stamp.is_known else { return nil }
+            guard !isLog || stamp.byte_count > 0 else { return }
+            device = stamp.device
+            inode = stamp.inode
+            byteCount = stamp.byte_count
+            let countsModifications = isLog && CurrentProcess.effectiveUserID == 0
+            changeNanoseconds = countsModifications ? stamp.modification_nanoseconds : stamp.change_nanoseconds
         }
 
         init?(_ reader: inout ByteReader) {
@@ -164,14 +179,12 @@ struct FileStamps: Equatable {
     }
 
     /// Examines the files; nil if that is not possible.
-    ///
-    /// An empty -wal file counts as none: opening the store creates one.
     init?(of location: FileLocation) {
         guard let database = try? FileStatus(of: location.path) else { return nil }
         self.database = Stamp(database)
         do throws(Errno) {
             let log = try FileStatus(of: location.walPath)
-            self.log = log.byteCount == 0 ? .none : Stamp(log: log)
+            self.log = Stamp(log: log)
         } catch {
             guard error == .notFound else { return nil }
             log = .none

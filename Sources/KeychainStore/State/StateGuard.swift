@@ -143,17 +143,48 @@ final class StateGuard: Sendable {
 /// If they matched it before, and the change is this process's own, they match the new state after it.
 struct VerifiedFiles {
     let stateID: Identifier128
+    private let files: FileStamps
 
     /// Returns nil unless the files are as they were when their rows were last known to match their state.
     init?(_ stateGuard: StateGuard, _ location: FileLocation) {
         guard let files = FileStamps(of: location), let id = stateGuard.verifiedStateID(of: files) else { return nil }
         stateID = id
+        self.files = files
+    }
+
+    /// Returns the files now; nil if another program has written to them since, so far as their change times show it.
+    func filesNow(after ownWrites: OwnWrites?, _ location: FileLocation) -> FileStamps? {
+        guard let now = FileStamps(of: location), let ownWrites, ownWrites.explain(now, after: files) else { return nil }
+        return now
     }
 
     /// Records the files after a change that did not change the state.
-    func record(in stateGuard: StateGuard?, _ location: FileLocation) {
-        guard let stateGuard, let files = FileStamps(of: location) else { return }
+    func record(in stateGuard: StateGuard?, _ files: FileStamps?) {
+        guard let stateGuard, let files else { return }
         stateGuard.record(durable: nil, verified: .init(stateID: stateID, files: files))
+    }
+}
+
+/// What a connection has written into the files of a store.
+struct OwnWrites {
+    /// A file before the first and after the last write.
+    struct Change {
+        let before: FileStamps.Stamp
+        let after: FileStamps.Stamp
+    }
+
+    /// Nil if nothing was written.
+    let database: Change?
+    let log: Change?
+
+    /// Whether these writes are all that has changed between two moments.
+    func explain(_ now: FileStamps, after before: FileStamps) -> Bool {
+        Self.explains(database, now.database, after: before.database) && Self.explains(log, now.log, after: before.log)
+    }
+
+    private static func explains(_ change: Change?, _ now: FileStamps.Stamp, after before: FileStamps.Stamp) -> Bool {
+        guard let change else { return now == before }
+        return change.before == before && change.after == now
     }
 }
 
@@ -164,6 +195,6 @@ extension SQLiteItemStore {
             return body()
         }
         body()
-        verified.record(in: stateGuard, location)
+        verified.record(in: stateGuard, FileStamps(of: location))
     }
 }

@@ -45,7 +45,7 @@ extension SQLiteItemStore {
         try session.beginWriting(deadlineNanoseconds: deadline)
         do throws(KeychainFailure) {
             try session.checkFormat()
-            let verified = session.verifiedFiles
+            let verified = session.verifiedFiles()
             try session.discardRecords()
             try session.commit()
             session.recordCommit(of: nil, verified)
