@@ -18,8 +18,9 @@ extension Valet {
     /// Reading this property opens the keychain, which takes about as long as reading a value. In a forked process, and where there is no place for a
     /// keychain, the stream has no elements.
     ///
-    /// On Linux the kernel reports the changes, also those of other processes, after a few milliseconds. On Apple platforms, whose keychain does not
-    /// report changes, the items of the valet are compared every 5 seconds.
+    /// On Linux the kernel reports the changes, also those of other processes, after a few milliseconds. It does not report a file system that is mounted
+    /// over a directory of the keychain, or a symbolic link in its path that is changed: start the program after its volume is there. On Apple
+    /// platforms, whose keychain does not report changes, the items of the valet are compared every 5 seconds.
     public var changes: AsyncStream<Void> { keychain.changes }
 }
 
