@@ -10,7 +10,7 @@ package final class LocalKeychain: TransactionalKeychain {
     let backend: any KeychainBackend
     package let entitlements: Entitlements
     let promptSettings: PromptSettings
-    let prompts = PromptQueue<PromptKey>()
+    let prompts: PromptQueue<PromptKey>
     private let opened = LockedValue<OpenKeychain?>(nil)
     let changes = ChangeNotifier()
 
@@ -18,6 +18,7 @@ package final class LocalKeychain: TransactionalKeychain {
         self.backend = backend
         entitlements = backend.entitlements
         promptSettings = backend.promptSettings
+        prompts = PromptQueue(promptLock: promptSettings.promptLock)
     }
 
     /// Uses the store in the file that `configuration` names.

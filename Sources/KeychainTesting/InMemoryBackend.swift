@@ -19,6 +19,8 @@ struct InMemoryBackend: KeychainBackend {
         ///
         /// Without scripted answers, no prompt can be shown.
         let person = ScriptedPresencePrompter()
+        /// Its own, because this person sees no other keychain's prompts: otherwise a test with an open prompt would hold up all others.
+        let promptLock = TimedLock()
         let faults = FaultQueue()
     }
 
@@ -47,7 +49,8 @@ struct InMemoryBackend: KeychainBackend {
     }
 
     var promptSettings: PromptSettings {
-        PromptSettings(prompter: storage.person, requester: entitlements.applicationIdentifier, time: storage.clock)
+        PromptSettings(
+            prompter: storage.person, requester: entitlements.applicationIdentifier, time: storage.clock, promptLock: storage.promptLock)
     }
 
     var newKeychainHolder: KeyHolderKind { storage.holder.kind }

@@ -158,6 +158,14 @@ struct AsynchronousValetTests {
             return await group.reduce(0, +)
         }
         #expect(sum == 5_050)
+        // Another test's keychain has another person.
+        try withInMemoryKeychain {
+            let other = try keychainWithPasscode()
+            other.person.answers(.correctPasscode)
+            let luggage = try enclaveValet()
+            try luggage.setString("12345", forKey: "key")
+            #expect(try luggage.string(forKey: "key") == "12345")
+        }
         gate.open()
         for read in reads { await #expect(throws: KeychainError.userCancelled) { try await read.value } }
     }

@@ -79,11 +79,14 @@ package struct PromptSettings: Sendable {
     package var timeoutSeconds: UInt32
     /// The clock that limits the reuse of an authentication.
     package var time: any ContinuousTime
+    /// Held while a prompt is shown.
+    package var promptLock: TimedLock
 
     package init(
         prompter: any PresencePrompter, requester: String, timeoutSeconds: UInt32 = PresenceQuestion.standardTimeoutSeconds,
-        time: any ContinuousTime = SystemContinuousTime()
+        time: any ContinuousTime = SystemContinuousTime(), promptLock: TimedLock = .promptLock
     ) {
+        self.promptLock = promptLock
         self.prompter = prompter
         self.requester = requester
         self.timeoutSeconds = timeoutSeconds
