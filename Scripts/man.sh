@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # Writes the manual pages of `valet` and its subcommands to .build/man, with the plugin of ArgumentParser.
-# Arguments are the options of a build to use, instead of that of the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . Scripts/build-options.sh
-[ $# -eq 0 ] || build_options=("$@")
 
 target=$PWD/.build/man
 mkdir -p "$target"
