@@ -16,7 +16,8 @@ final class StoredRowTarget: FuzzTarget {
     init() throws {
         connection = try SQLiteConnection(path: ":memory:", access: .readWrite, busyTimeoutMilliseconds: 0)
         let parameters = (1...Self.columnCount).map { "?\($0)" }.joined(separator: ", ")
-        statement = try unsafe SQLiteStatement("SELECT \(parameters)", on: connection.handle, health: connection.health)
+        statement = try unsafe SQLiteStatement(
+            "SELECT \(parameters)", on: connection.handle, health: connection.health, scanLimit: connection.scanLimit)
         cipher = try RowTarget.cipher()
     }
 
