@@ -21,6 +21,17 @@ static bool look(void *context, const char *key, size_t key_length) {
     return true;
 }
 
+/* Valgrind runs one thread at a time, so a write may wait for the others beyond its deadline of five seconds, and is repeated there. */
+static valet_status set_in_time(valet *target, const char *key, const char *value) {
+    const char *preload = getenv("LD_PRELOAD");
+    int rounds_left = preload && strstr(preload, "vgpreload") ? 20 : 1;
+    valet_status status;
+    do {
+        status = valet_set_string(target, NUL(key), NUL(value));
+    } while (status == valet_error_could_not_access_keychain && --rounds_left > 0);
+    return status;
+}
+
 static void *work(void *given) {
     struct worker *worker = given;
     char own[16], value[32];
@@ -29,9 +40,9 @@ static void *work(void *given) {
         valet *same = new_valet("Threads");
         CHECK(valet_is_equal(same, worker->shared));
         snprintf(value, sizeof value, "%d in round %d", worker->number, round);
-        CHECK_STATUS(valet_set_string(worker->shared, NUL(own), NUL(value)), valet_success);
+        CHECK_STATUS(set_in_time(worker->shared, own, value), valet_success);
         CHECK(has(same, own, value));
-        CHECK_STATUS(valet_set_string(same, NUL("of all"), NUL(value)), valet_success);
+        CHECK_STATUS(set_in_time(same, "of all", value), valet_success);
         char *text = NULL;
         CHECK_STATUS(valet_get_string(worker->shared, NUL("of all"), &text, NULL), valet_success);
         CHECK(text != NULL && strstr(text, " in round ") != NULL);
