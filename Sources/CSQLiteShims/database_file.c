@@ -158,7 +158,10 @@ static int expect_content(const keychain_checksummed_file *file, const uint8_t *
 static int expect_newest_content(const keychain_checksummed_file *file, const uint8_t *page, sqlite3_int64 offset) {
     if (!verifies_index(file) || file->frames.frame_count == 0) return SQLITE_OK;
     uint32_t number = (uint32_t)(offset / PAGE + 1), frame = keychain_frame_map_newest(&file->frames, number);
-    return frame == 0 ? SQLITE_OK : expect_content(file, page, number, frame);
+    int code = frame == 0 ? SQLITE_OK : expect_content(file, page, number, frame);
+    /* Looked up after the frame was read: the index is restarted before frames are overwritten. Who restarted it has compared all pages. */
+    bool is_restarted = file->lets_others_restart && keychain_frame_map_is_restarted(&file->frames, &file->index);
+    return is_restarted ? SQLITE_OK : code;
 }
 
 /* Whether the newest frames up to this one are in the database. */
@@ -309,6 +312,7 @@ static int verify_locked(sqlite3_file *file, int first, int count, int flags) {
     /* A transaction begins. SQLite has read the header of the index before, and compares it now: the map is that of its snapshot. */
     if (flags & SQLITE_SHM_SHARED) {
         ours(file)->wal->last_committed_frame = 0;
+        ours(file)->lets_others_restart = first == FIRST_READ_LOCK;
         return extend_frames(ours(file));
     }
     /* The frames are about to be overwritten or truncated: SQLite takes the locks of all readers that use frames. */

@@ -41,6 +41,8 @@ typedef struct keychain_checksummed_file {
     keychain_wal_index index;
     /* The frames that the connection may read. */
     keychain_frame_map frames;
+    /* Whether the transaction has the lock of readers that need no frame. It does not keep others from overwriting the frames in the map. */
+    bool lets_others_restart;
     /* Whether a checkpoint is running, which may read frames that were committed after those in the map. */
     bool is_checkpointing;
     /* The next file of this process with a mapping. */

@@ -164,9 +164,13 @@ static bool has_salts_of(const keychain_frame_map *map, const volatile uint8_t *
     return number_at(region, SALTS) == salts[0] && number_at(region, SALTS + 4) == salts[1];
 }
 
-void keychain_frame_map_forget_restarted(keychain_frame_map *map, const keychain_wal_index *index) {
+bool keychain_frame_map_is_restarted(const keychain_frame_map *map, const keychain_wal_index *index) {
     const volatile uint8_t *region = keychain_wal_index_header(index);
-    if (!region || !has_salts_of(map, region)) keychain_frame_map_clear(map);
+    return !region || !has_salts_of(map, region);
+}
+
+void keychain_frame_map_forget_restarted(keychain_frame_map *map, const keychain_wal_index *index) {
+    if (keychain_frame_map_is_restarted(map, index)) keychain_frame_map_clear(map);
 }
 
 int keychain_frame_map_extend(keychain_frame_map *map, sqlite3_file *wal, const keychain_wal_index *index) {

@@ -62,6 +62,9 @@ void keychain_frame_map_clear(keychain_frame_map *map);
    each other, and the codes of a frame that is damaged or missing. */
 int keychain_frame_map_extend(keychain_frame_map *map, sqlite3_file *wal, const keychain_wal_index *index);
 
+/* Whether the -wal file was restarted since the map was extended. */
+bool keychain_frame_map_is_restarted(const keychain_frame_map *map, const keychain_wal_index *index);
+
 /* Empties the map if the -wal file was restarted since. Unlike extending it, this keeps it from having more frames than SQLite's copy of the
    index. */
 void keychain_frame_map_forget_restarted(keychain_frame_map *map, const keychain_wal_index *index);

@@ -51,7 +51,7 @@ extension ItemStore {
 }
 
 extension ItemReading {
-    func rows(_ query: RowQuery = RowQuery(), includingSecrets: Bool = true) throws(KeychainFailure) -> [SealedRow] {
+    package func rows(_ query: RowQuery = RowQuery(), includingSecrets: Bool = true) throws(KeychainFailure) -> [SealedRow] {
         var rows: [SealedRow] = []
         try forEachRow(matching: query, includingSecrets: includingSecrets) { row in
             rows.append(row)

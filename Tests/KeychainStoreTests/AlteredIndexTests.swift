@@ -143,6 +143,28 @@ struct AlteredIndexTests {
         #expect(try store.integrityProblems() == [])
     }
 
+    @Test("A reader that needs no frame is not disturbed when the -wal file is restarted")
+    func restartedBesideReader() throws {
+        // The reader's lock does not keep the frames from being overwritten, because all are copied. It must not compare its pages with them.
+        let (reader, writer) = (try directory.makeStore(), try SQLiteItemStore(openingAt: directory.storePath))
+        let ids = try (1...UInt64(40)).map { account in
+            let row = SampleRows.row(account: account, secretByteCount: 6_000)
+            try writer.insert([row])
+            return row.header.reference.id
+        }
+        try RawDatabase(directory.storePath).execute("PRAGMA wal_checkpoint(PASSIVE)")
+        let count = try reader.read { session throws(KeychainFailure) in
+            _ = try session.rows(RowQuery(id: ids[0]))
+            for account in 100...UInt64(105) { try writer.insert([SampleRows.row(account: account)]) }
+            var count = 0
+            for id in ids { count += try session.rows(RowQuery(id: id)).count }
+            return count
+        }
+        #expect(count == 40)
+        #expect(try framePages().count < 40, "the -wal file was not restarted")
+        #expect(try reader.rows().count == 46)
+    }
+
     @Test("Without an alteration, many writers and readers restart the -wal file as before")
     func unaltered() throws {
         let stores = try [directory.makeStore(), SQLiteItemStore(openingAt: directory.storePath)]
