@@ -281,6 +281,14 @@ static int write_file(sqlite3_file *file, const void *buffer, int byte_count, sq
 
 void keychain_wal_file_end_transaction(keychain_wal_file *file) { file->first_uncommitted_frame = 0; }
 
+/* A file that has only its header is as good as an empty one. Without permission to write the -shm file, SQLite 3.40 would wait ten seconds for
+   frames in each read, and then fail. */
+static int file_size(sqlite3_file *file, sqlite3_int64 *byte_count) {
+    int code = below(file)->xFileSize(real(file), byte_count);
+    if (code == SQLITE_OK && *byte_count <= KEYCHAIN_WAL_HEADER_BYTE_COUNT) *byte_count = 0;
+    return code;
+}
+
 /* MARK: Calls passed to the base VFS unchanged */
 
 static int close_file(sqlite3_file *file) {
@@ -303,7 +311,6 @@ static int sync_file(sqlite3_file *file, int flags) {
     return below(file)->xSync(real(file), flags);
 }
 
-static int file_size(sqlite3_file *file, sqlite3_int64 *byte_count) { return below(file)->xFileSize(real(file), byte_count); }
 static int lock_file(sqlite3_file *file, int level) { return below(file)->xLock(real(file), level); }
 static int unlock_file(sqlite3_file *file, int level) { return below(file)->xUnlock(real(file), level); }
 static int check_lock(sqlite3_file *file, int *is_held) { return below(file)->xCheckReservedLock(real(file), is_held); }

@@ -262,6 +262,27 @@ struct MountTests {
         #expect(try other.rows().count == 3)
     }
 
+    @Test("Without permission to write, a -wal file that has only its header is read like one without frames")
+    func headerOnly() throws {
+        // A flush of the header failed, and the kernel made the file system read-only, as ext4 does with errors=remount-ro.
+        let mount = try TemporaryMount(byteCount: 1 << 20)
+        let logPath = mount.directory.storePath + "-wal"
+        var header = Data()
+        do {
+            let store = try mount.directory.makeStore()
+            try store.insert([SampleRows.row(account: 1)])
+            header = try #require(FileManager.default.contents(atPath: logPath)?.prefix(32))
+        }
+        try header.write(to: URL(filePath: logPath))
+        try Data(count: 32_768).write(to: URL(filePath: mount.directory.storePath + "-shm"))
+        try mount.makeReadOnly()
+        let store = try SQLiteItemStore(openingAt: mount.directory.storePath)
+        #expect(try store.rows().count == 1)
+        #expect(try store.integrityProblems() == [])
+        let write = failure { () throws(KeychainFailure) in try store.insert([SampleRows.row(account: 2)]) }
+        #expect(write?.status == .readOnly)
+    }
+
     @Test("On a read-only file system creation fails")
     func creationReadOnly() throws {
         let mount = try TemporaryMount(byteCount: 64 << 10)
