@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import KeychainTestSupport
 import SyncSimulation
 import Testing
 
@@ -7,7 +8,7 @@ struct SimulationTests {
     @Test("Random schedules come to rest with equal states")
     func seeds() {
         var counters = Counters()
-        for seed in 1...40 as ClosedRange<UInt64> {
+        for seed in 1...Scale.pick(8, full: 40) as ClosedRange<UInt64> {
             let report = Simulation.run(seed: seed, options: Simulation.Options())
             #expect(report.failures.isEmpty, "seed \(seed)")
             counters.add(report.counters)
@@ -18,7 +19,7 @@ struct SimulationTests {
 
     @Test("The same seed gives the same bytes")
     func determinism() {
-        for seed in 1...5 as ClosedRange<UInt64> {
+        for seed in 1...2 as ClosedRange<UInt64> {
             let first = Simulation.run(seed: seed, options: Simulation.Options())
             let second = Simulation.run(seed: seed, options: Simulation.Options())
             #expect(first.fingerprint == second.fingerprint)

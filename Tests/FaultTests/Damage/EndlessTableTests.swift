@@ -107,7 +107,8 @@ private struct DatabasePages {
 
 @Suite("Tables without an end", .blocking, .timeLimit(.minutes(5)))
 struct EndlessTableTests {
-    private static let itemCount = 400
+    /// Of a kilobyte each, so that the table has some forty pages.
+    private static let itemCount = 120
     /// Six pages with some thirty children each.
     private static let depth = 6
 
@@ -118,7 +119,8 @@ struct EndlessTableTests {
         try withTemporaryDirectory(inMemory: true) { home in
             do {
                 let keychain = try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory)
-                for number in 1...Self.itemCount { try keychain.addItem("account \(number)", "secret", .always) }
+                let secret = String(repeating: "s", count: 1_000)
+                for number in 1...Self.itemCount { try keychain.addItem("account \(number)", secret, .always) }
             }
             var pages = try DatabasePages(home + "/keychain.db")
             try change(&pages, RawDatabase(home + "/keychain.db"))

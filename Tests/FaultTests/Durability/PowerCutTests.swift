@@ -9,7 +9,7 @@ import Testing
 struct PowerCutTests {
     private static let size = Scale.pick(WorkloadPlan.Size.small, full: .medium)
     /// In addition to the two images of each moment.
-    private static let arbitraryImageCount = Scale.pick(25, full: 400)
+    private static let arbitraryImageCount = Scale.pick(10, full: 400)
 
     @Test(
         "After a power cut at any moment, exactly the acknowledged writes are present and intact",
@@ -50,7 +50,7 @@ struct PowerCutTests {
         arguments: [false, true])
     func unflushedNameOfCreator(failsDirectory: Bool) throws {
         let fault = PowerCutSimulation.PlantedFault.killedPublisher(failsDirectory: failsDirectory)
-        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(20, full: 200))
+        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(8, full: 200))
         #expect(report.losses.isEmpty, "\(report.lossCount) losses")
         #expect(report.refusals.isEmpty != failsDirectory, "\(report.refusals)")
     }
@@ -110,7 +110,7 @@ struct FailingDiskTests {
         var refusalCount = 0
         for point in Scale.pick(endsProcess ? [write] : [directory], full: points) {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(point, endsProcess: endsProcess)
-            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(10, full: 50))
+            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(4, full: 50))
             #expect(report.losses.isEmpty, "\(point) failed: \(report.lossCount) losses")
             refusalCount += report.refusals.count
         }
