@@ -48,8 +48,7 @@ extension CommandFailure {
         "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
     init(_ failure: KeychainFailure) {
-        let isRemedyGiven = [.repair, .acceptContent, .saveReadable, .saveRefused, .restoreCopy, .lockAgain].contains(failure.remedy)
-        guard !failure.isDamage || isRemedyGiven else {
+        guard !failure.isDamage || failure.remedy != nil else {
             let recovery = failure.subject == .keybag ? ", or run `valet recovery use` with your recovery key" : ""
             self.init(
                 .damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file\(recovery).")

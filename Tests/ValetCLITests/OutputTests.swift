@@ -22,6 +22,9 @@ struct CommandFailureTests {
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .makeRoomForKeys)).advice.contains("keyctl"))
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .useNewerVersion)).advice.contains("newer version"))
         #expect(CommandFailure(KeychainFailure(.notAvailable, "", remedy: .closeElsewhere)).advice.contains("Quit the programs"))
+        // A copy that is put back lacks the latest changes.
+        let hidden = CommandFailure(KeychainFailure(.notAvailable, "", isDamage: true, remedy: .closeElsewhere))
+        #expect(hidden.status == .damaged && hidden.advice.contains("Quit the programs"))
         let refused = CommandFailure(KeychainFailure(.notAvailable, "", isDamage: true, remedy: .repair))
         #expect(refused.advice.contains("valet repair") && refused.status == .damaged)
         #expect(CommandFailure(KeychainFailure(.inputOutput, "", remedy: .writeElsewhere)).advice.contains("free space"))
