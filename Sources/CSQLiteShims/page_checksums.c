@@ -247,6 +247,25 @@ int keychain_wal_committed_byte_count(sqlite3 *database, int64_t *byte_count) {
     return SQLITE_OK;
 }
 
+int keychain_wal_hides_commits(sqlite3 *database, bool *result) {
+    keychain_checksummed_file *file;
+    sqlite3_file *wal;
+    *result = false;
+    int code = find_main_file(database, &file);
+    if (code == SQLITE_OK) code = find_wal(database, &wal);
+    const volatile uint8_t *index = code == SQLITE_OK ? keychain_wal_index_header(&file->index) : NULL;
+    if (code != SQLITE_OK || !wal || !index) return code;
+    uint8_t header[INDEX_BYTE_COUNT], salts[8];
+    for (int byte = 0; byte < INDEX_BYTE_COUNT; byte++) header[byte] = index[byte];
+    uint32_t last_frame;
+    memcpy(&last_frame, header + INDEX_LAST_FRAME, sizeof last_frame);
+    code = wal->pMethods->xRead(wal, salts, sizeof salts, 16);
+    /* After the index was restarted, the file still has frames with the salts from before. */
+    bool is_restarted = code == SQLITE_OK && memcmp(salts, header + INDEX_SALTS, sizeof salts) != 0;
+    if (code != SQLITE_OK || is_restarted) return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+    return keychain_wal_commits_after(wal, last_frame, result);
+}
+
 int keychain_page_checksums_next_damaged(sqlite3 *database, int64_t after, int64_t *page) {
     while (true) {
         sqlite3_int64 number = after, again = 0;

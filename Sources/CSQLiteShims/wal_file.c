@@ -91,13 +91,16 @@ static bool index_has_salts(const volatile uint8_t *index, const uint8_t *salts)
     return true;
 }
 
+/* The offset of the checksum of everything before a frame: it ends the header of the frame before, and for the first frame that of the file. */
+static sqlite3_int64 checksum_offset_before(sqlite3_int64 number) {
+    return number == 1 ? KEYCHAIN_WAL_HEADER_BYTE_COUNT - 8 : keychain_frame_offset(number - 1) + 16;
+}
+
 int keychain_wal_read_frame(
     sqlite3_file *wal, const volatile uint8_t *index, sqlite3_int64 number, uint8_t *page, uint32_t *page_number) {
     uint8_t salts[8], sum[8], frame[KEYCHAIN_FRAME_BYTE_COUNT];
     sqlite3_int64 offset = keychain_frame_offset(number);
-    /* The checksum of the frame before ends its header; for the first frame it ends the header of the file. */
-    sqlite3_int64 checksum_offset = number == 1 ? KEYCHAIN_WAL_HEADER_BYTE_COUNT - 8 : offset - KEYCHAIN_FRAME_BYTE_COUNT + 16;
-    int code = read_wal(wal, sum, sizeof sum, checksum_offset);
+    int code = read_wal(wal, sum, sizeof sum, checksum_offset_before(number));
     if (code == SQLITE_OK) code = read_wal(wal, frame, sizeof frame, offset);
     if (code == SQLITE_IOERR_SHORT_READ) return KEYCHAIN_WAL_IS_LOST;
     if (code != SQLITE_OK) return code;
@@ -220,6 +223,21 @@ int keychain_wal_count_unreachable(sqlite3_file *wal, int64_t *count, int64_t *s
     *count = *sound_byte_count = 0;
     int code = read_wal(wal, header, sizeof header, 0);
     if (code == SQLITE_OK) code = scan_frames(wal, header, frame, count, sound_byte_count);
+    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+int keychain_wal_commits_after(sqlite3_file *wal, uint32_t last_frame, bool *result) {
+    uint8_t salts[8], sum[8], frame[KEYCHAIN_FRAME_BYTE_COUNT];
+    *result = false;
+    int code = read_wal(wal, salts, sizeof salts, 16);
+    if (code == SQLITE_OK) code = read_wal(wal, sum, sizeof sum, checksum_offset_before((sqlite3_int64)last_frame + 1));
+    for (sqlite3_int64 number = (sqlite3_int64)last_frame + 1; code == SQLITE_OK; number++) {
+        code = read_wal(wal, frame, sizeof frame, keychain_frame_offset(number));
+        if (code != SQLITE_OK || memcmp(frame + 8, salts, sizeof salts) != 0 || !follows(stored_checksum(sum), frame)) break;
+        *result = frame_commits(frame);
+        if (*result) break;
+        memcpy(sum, frame + 16, sizeof sum);
+    }
     return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
 

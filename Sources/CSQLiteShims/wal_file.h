@@ -56,6 +56,9 @@ static inline sqlite3_int64 keychain_frame_offset(sqlite3_int64 number) {
    was interrupted is not counted. `sound_byte_count` is the offset at which SQLite would end its search. Nothing may restart the file meanwhile. */
 int keychain_wal_count_unreachable(sqlite3_file *wal, int64_t *count, int64_t *sound_byte_count);
 
+/* Whether the frames after `last_frame` continue the file up to a commit. Nothing may append to or restart the file meanwhile. */
+int keychain_wal_commits_after(sqlite3_file *wal, uint32_t last_frame, bool *result);
+
 /* Reads and verifies the page in the frame of that number, and sets `page_number` to the number of the page. SQLITE_IOERR_DATA: it is damaged. No
    thread may be writing the frame before it. `index`: the beginning of the -shm file, or NULL. It may not change its salts while SQLite reads a
    frame, so if the file has other salts or ends before the frame, it is another one. */

@@ -205,6 +205,8 @@ package final class SQLiteItemStore: ItemStore {
     private func openSession(
         _ role: StoreOpener.Role, poolGeneration: UInt64, deadlineNanoseconds: UInt64? = nil
     ) throws(KeychainFailure) -> StoreSession {
+        let stateGuard = stateGuard
+        let states = stateGuard?.statesOfNewConnection() ?? []
         let session = try opener.openSession(role, poolGeneration: poolGeneration, deadlineNanoseconds: deadlineNanoseconds)
         session.stateGuard = stateGuard
         guard try session.storeID() == storeID else {
@@ -212,9 +214,14 @@ package final class SQLiteItemStore: ItemStore {
                 .notAvailable, "the store at \(opener.path) was replaced by another one", path: opener.path, subject: .store,
                 requiresReopening: true)
         }
-        if let stateGuard, stateGuard.database != session.file.facts.identity {
-            throw KeychainFailure(
-                .notAvailable, "the store's file was replaced by another one", path: opener.path, subject: .store, requiresReopening: true)
+        if let stateGuard {
+            guard stateGuard.database == session.file.facts.identity else {
+                throw KeychainFailure(
+                    .notAvailable, "the store's file was replaced by another one", path: opener.path, subject: .store,
+                    requiresReopening: true)
+            }
+            // The files may be altered so that only new connections read older content.
+            try session.requireContent(notOlderThan: states, stateGuard.cipher)
         }
         return session
     }

@@ -63,6 +63,40 @@ struct ReplacedFileTests {
         }
     }
 
+    /// Accepting the earlier content would overwrite the later changes.
+    @Test("If the -shm file hides the last changes, a process that knew them does not read earlier content, and none is accepted")
+    func hidden() throws {
+        try withTemporaryDirectory { home in
+            let (server, other) = (try Server(home: home), try Server(home: home))
+            #expect(try server.ask("set key old") == "done")
+            #expect(try other.ask("get key") == "value old")
+            let index = URL(filePath: home + "/keychain.db-shm")
+            // Both copies of the header.
+            let header = try Data(contentsOf: index).prefix(96)
+            #expect(try server.ask("set key new") == "done")
+            #expect(try server.ask("set added one") == "done")
+            // Only the child processes have locks on the file, so it may be closed here.
+            let file = try FileHandle(forUpdating: index)
+            try file.write(contentsOf: header)
+            try file.close()
+            for _ in 1...3 {
+                for key in ["key", "added"] {
+                    let answer = try #require(try server.ask("get \(key)"))
+                    #expect(answer.hasPrefix("failed") && !answer.contains("itemNotFound"), "\(answer)")
+                }
+            }
+            #expect(try server.ask("set key newer") != "done")
+            for isApplied in [false, true] {
+                let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: home).acceptContent(applying: isApplied) }
+                #expect(failure?.remedy == .closeElsewhere)
+            }
+            for process in [server, other] { try process.kill() }
+            let after = try Server(home: home)
+            #expect(try after.ask("get key") == "value new")
+            #expect(try after.ask("get added") == "value one")
+        }
+    }
+
     @Test("After a removal two processes see each other's writes")
     func twoProcesses() throws {
         try withTemporaryDirectory { home in

@@ -86,4 +86,8 @@ int keychain_wal_damage(struct sqlite3 *database, int64_t *unreachable_count, in
    -wal file that this connection has open is not the one that the -shm file describes. */
 int keychain_wal_committed_byte_count(struct sqlite3 *database, int64_t *byte_count);
 
+/* Whether committed frames follow the last one that the -shm file names. Without an alteration, they are of a process that is committing, or was
+   killed while it committed. Requires a transaction. */
+int keychain_wal_hides_commits(struct sqlite3 *database, bool *result);
+
 #endif

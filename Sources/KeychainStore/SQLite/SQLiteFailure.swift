@@ -65,6 +65,8 @@ struct SQLiteFailure: Equatable {
     /// KEYCHAIN_WAL_INDEX_IS_WRONG, a result of the checksum VFS: SQLITE_IOERR | (0xC3<<8).
     private static let wrongIndex: Int32 = 10 | 0xC3 << 8
 
+    static func wrongIndex(_ action: StaticString) -> SQLiteFailure { SQLiteFailure(code: wrongIndex, action: action) }
+
     /// SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY.
     private static let uniquenessCodes: [Int32] = [19 | 8 << 8, 19 | 6 << 8]
 

@@ -58,6 +58,16 @@ extension SQLiteConnection {
         }
     }
 
+    /// Throws if changes that seem to be missing are in the -wal file, where the -shm file hides them.
+    ///
+    /// Accepting the content would overwrite them. After all programs have closed the store, the next one finds them. Requires a transaction.
+    func requireNoHiddenChanges() throws(KeychainFailure) {
+        var hidesCommits = false
+        let code = unsafe keychain_wal_hides_commits(handle, &hidesCommits)
+        guard code == SQLITE_OK, hidesCommits else { return }
+        throw health.record(.wrongIndex("comparing the changes"))
+    }
+
     /// Sets whether the connection, if it is the last one to close, checkpoints the -wal file and removes it.
     ///
     /// Only a connection that knows the -wal file's content to be durable may do that: if the power fails during the checkpoint, only the

@@ -70,6 +70,7 @@ extension StoreSession {
             if let problem = stateGuard?.problem(ofNextStateAfter: stored) {
                 // A restoration has replaced the file, and the anchors are those of the new one.
                 guard lostFiles.isEmpty else { throw StoreSession.filesReplaced }
+                try connection.requireNoHiddenChanges()
                 throw SQLiteItemStore.failure(problem)
             }
             pending = PendingState(original: stored, state: stored)
@@ -107,6 +108,20 @@ extension StoreSession {
         guard let state = cipher.open(sealed) else { throw SQLiteItemStore.failure(.unauthentic) }
         openedState = (sealed, state)
         return state
+    }
+
+    /// Throws if the store has lost one of these states.
+    ///
+    /// They were recorded before the session was opened, so the store contains them or later ones.
+    func requireContent(notOlderThan states: [AnchorRecord.StateName], _ cipher: any StateCipher) throws(KeychainFailure) {
+        guard !states.isEmpty else { return }
+        try beginReadTransaction()
+        defer { finishReading() }
+        let state = try storedState(cipher)
+        guard let problem = states.lazy.compactMap({ $0.problem(of: state) }).first else { return }
+        guard lostFiles.isEmpty else { throw StoreSession.filesReplaced }
+        try connection.requireNoHiddenChanges()
+        throw SQLiteItemStore.failure(problem)
     }
 
     /// SQLITE_ERROR, the code of a statement that names a missing column.

@@ -45,7 +45,9 @@ extension SQLiteItemStore {
                 cipher: cipher, rowCipher: rowCipher, anchors: anchors, database: database,
                 recoveredKeybag: check == .keybag || check == .acceptedKeybag ? keybag.copies.first : nil))
         switch check {
-        case .content: if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
+        case .content:
+            if let problem = try stateProblem(using: keybag, readingAllRows: false) { throw Self.failure(problem) }
+            stateGuard?.refusesOlderContent = true
         case .keybag, .acceptedKeybag:
             if check == .keybag { guard try isStoredLast(keybag.copies) else { throw Self.failure(.keybagReplaced) } }
             try requireOwnStructure()
@@ -247,7 +249,10 @@ private struct StateComparison {
         }
         stateGuard.damagedFiles = rows.isUnreadable ? before ?? .unknown : nil
         let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
-        if let history { return rows.isDifferent ? .mixed : history }
+        if let history {
+            try session.connection.requireNoHiddenChanges()
+            return rows.isDifferent ? .mixed : history
+        }
         if case .different(let problem) = rows { return problem }
         if let keybagProblem { return keybagProblem }
         if rows.isUnreadable || stateGuard.isStructureDamaged { return nil }

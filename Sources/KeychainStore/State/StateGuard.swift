@@ -44,6 +44,12 @@ final class StateGuard: Sendable {
         set { structureDamage.store(newValue, ordering: .relaxed) }
     }
     private let structureDamage = Atomic(false)
+    /// Whether the content was found to be what the keychain wrote last, so that no connection may find an older one.
+    var refusesOlderContent: Bool {
+        get { olderContentRefusal.load(ordering: .relaxed) }
+        set { olderContentRefusal.store(newValue, ordering: .relaxed) }
+    }
+    private let olderContentRefusal = Atomic(false)
     /// The records that this process read or wrote last, in the order of `anchors`.
     private let known: LockedValue<[AnchorRecord]>
 
@@ -66,6 +72,13 @@ final class StateGuard: Sendable {
             for (index, record) in records.enumerated() { if let record { known[index] = record } }
         }
         return records.compactMap(\.self)
+    }
+
+    /// Returns the states that a connection must not have lost that is opened now.
+    func statesOfNewConnection() -> [AnchorRecord.StateName] {
+        guard refusesOlderContent else { return [] }
+        _ = reload()
+        return known.withLock { $0.compactMap(\.lastState) }
     }
 
     /// Returns the state whose rows were compared with it, if the files have these stamps since.
