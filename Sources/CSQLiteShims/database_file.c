@@ -301,9 +301,16 @@ static int characteristics(sqlite3_file *file) {
     return below(file)->xDeviceCharacteristics(real(file)) & ~SQLITE_IOCAP_SUBPAGE_READ;
 }
 
-/* The locks in the shared memory: the write lock, and those of readers, of which the first is for readers that ignore the -wal file. Source:
-   SQLite, "WAL-mode File Format", section 2.3. */
-enum { WRITE_LOCK = 0, FIRST_READ_LOCK = 3 };
+/* The locks in the shared memory: the write lock, the checkpoint lock, and those of readers, of which the first is for readers that ignore the
+   -wal file. Source: SQLite, "WAL-mode File Format", section 2.3. */
+enum { WRITE_LOCK = 0, CHECKPOINT_LOCK = 1, FIRST_READ_LOCK = 3 };
+
+/* Whether the -wal file was restarted since the checkpoint began. SQLite from 3.7.0 to 3.51.2 would go on with its old copy of the index, and count
+   the new frames as copied. While the lock of readers that ignore the -wal file is held, no process restarts it. */
+static bool is_restarted_since_checkpoint_began(const keychain_checksummed_file *file) {
+    const volatile uint8_t *header = keychain_wal_index_header(&file->index);
+    return header && !keychain_wal_index_has_salts(&file->index, file->salts_of_checkpoint);
+}
 
 /* Compares the index with the frames after a lock was granted. */
 static int verify_locked(sqlite3_file *file, int first, int count, int flags) {
@@ -324,9 +331,16 @@ static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     bool ends_transaction = first == WRITE_LOCK && is_unlocked && is_exclusive;
     if (ends_transaction && ours(file)->wal) keychain_wal_file_end_transaction(ours(file)->wal);
     int code = below(file)->xShmLock(real(file), first, count, flags);
+    if (code == SQLITE_OK && first == CHECKPOINT_LOCK && !is_unlocked) {
+        keychain_wal_index_copy_salts(&ours(file)->index, ours(file)->salts_of_checkpoint);
+    }
     if (code != SQLITE_OK || first < FIRST_READ_LOCK) return code;
     /* A checkpoint copies pages while no reader may ignore the -wal file. */
     if (first == FIRST_READ_LOCK && is_exclusive) {
+        if (!is_unlocked && count == 1 && is_restarted_since_checkpoint_began(ours(file))) {
+            (void)below(file)->xShmLock(real(file), first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+            return SQLITE_BUSY;
+        }
         ours(file)->is_checkpointing = !is_unlocked;
         keychain_frame_map_forget_restarted(&ours(file)->frames, &ours(file)->index);
     }

@@ -61,6 +61,19 @@ uint32_t keychain_wal_index_backfilled(const keychain_wal_index *index) {
     return region ? number_at(region, BACKFILLED) : 0;
 }
 
+void keychain_wal_index_copy_salts(const keychain_wal_index *index, uint8_t *salts) {
+    const volatile uint8_t *region = keychain_wal_index_header(index);
+    uint32_t numbers[2] = {0, 0};
+    if (region) numbers[0] = number_at(region, SALTS), numbers[1] = number_at(region, SALTS + 4);
+    memcpy(salts, numbers, sizeof numbers);
+}
+
+bool keychain_wal_index_has_salts(const keychain_wal_index *index, const uint8_t *salts) {
+    uint8_t current[8];
+    keychain_wal_index_copy_salts(index, current);
+    return memcmp(current, salts, sizeof current) == 0;
+}
+
 static void copy_header(const volatile uint8_t *region, uint32_t offset, uint8_t *header) {
     for (uint32_t byte = 0; byte < HEADER_BYTE_COUNT; byte++) header[byte] = region[offset + byte];
 }
@@ -158,15 +171,8 @@ static int add_frames(keychain_frame_map *map, sqlite3_file *wal, uint32_t last_
     return SQLITE_OK;
 }
 
-static bool has_salts_of(const keychain_frame_map *map, const volatile uint8_t *region) {
-    uint32_t salts[2];
-    memcpy(salts, map->salts, sizeof salts);
-    return number_at(region, SALTS) == salts[0] && number_at(region, SALTS + 4) == salts[1];
-}
-
 bool keychain_frame_map_is_restarted(const keychain_frame_map *map, const keychain_wal_index *index) {
-    const volatile uint8_t *region = keychain_wal_index_header(index);
-    return !region || !has_salts_of(map, region);
+    return !keychain_wal_index_header(index) || !keychain_wal_index_has_salts(index, map->salts);
 }
 
 void keychain_frame_map_forget_restarted(keychain_frame_map *map, const keychain_wal_index *index) {
@@ -179,7 +185,7 @@ int keychain_frame_map_extend(keychain_frame_map *map, sqlite3_file *wal, const 
         keychain_frame_map_clear(map);
         return SQLITE_OK;
     }
-    if (!map->is_stale && has_salts_of(map, region) && number_at(region, LAST_FRAME) == map->frame_count) return SQLITE_OK;
+    if (!map->is_stale && keychain_wal_index_has_salts(index, map->salts) && number_at(region, LAST_FRAME) == map->frame_count) return SQLITE_OK;
 
     uint8_t before[HEADER_BYTE_COUNT], after[HEADER_BYTE_COUNT];
     copy_header(region, 0, before);

@@ -51,6 +51,11 @@ int keychain_wal_index_region_of(uint32_t frame);
 /* Returns the number of frames that the index says are in the database. */
 uint32_t keychain_wal_index_backfilled(const keychain_wal_index *index);
 
+/* Copies the eight bytes of the index that the -wal file of this round begins with; zeros if the index is not mapped. */
+void keychain_wal_index_copy_salts(const keychain_wal_index *index, uint8_t *salts);
+
+bool keychain_wal_index_has_salts(const keychain_wal_index *index, const uint8_t *salts);
+
 /* Whether the index begins with a complete header, so that SQLite uses it. */
 bool keychain_wal_index_is_complete(const keychain_wal_index *index);
 

@@ -13,6 +13,7 @@ struct AlteredIndexTests {
     private static let frameByteCount = 24 + 4_096
     /// The offset of the page numbers of the frames in the index.
     private static let pageNumbers = 136
+    private static let firstSalt = 32
     private static let backfilledCount = 96
     /// A page that no database has.
     private static let impossiblePage: UInt32 = 0x7FFF_FFFE
@@ -163,6 +164,25 @@ struct AlteredIndexTests {
         #expect(count == 40)
         #expect(try framePages().count < 40, "the -wal file was not restarted")
         #expect(try reader.rows().count == 46)
+    }
+
+    @Test("A checkpoint copies nothing if the -wal file is restarted between its look at the index and its lock on the readers")
+    func restartedBeforeCopying() throws {
+        // In SQLite from 3.7.0 to 3.51.2 such a checkpoint counts the new frames as copied. Here the index gets other salts at that moment.
+        let store = try directory.makeStore()
+        for account in 1...UInt64(5) { try store.insert([SampleRows.row(account: account)]) }
+        let disk = FaultyDisk(under: directory.path)
+        let other = try RawDatabase(directory.storePath, over: FaultyDisk.vfsName)
+        let salt = try [UInt8](Data(contentsOf: URL(filePath: logPath)))[16..<20].reversed().reduce(0) { $0 << 8 | UInt32($1) }
+        disk.beforeCopying { [self] in
+            #expect(throws: Never.self) { try writeIndex(salt &+ 1, at: Self.firstSalt) }
+        }
+        #expect(try other.integer("PRAGMA wal_checkpoint(PASSIVE)") == 0)
+        try writeIndex(salt, at: Self.firstSalt)
+        #expect(try store.rows().count == 5)
+        #expect(try other.integer("PRAGMA wal_checkpoint(TRUNCATE)") == 0)
+        #expect(try framePages().isEmpty)
+        #expect(try store.rows().count == 5)
     }
 
     @Test("Without an alteration, many writers and readers restart the -wal file as before")

@@ -12,9 +12,11 @@ internal import KeychainStore
     // Private; closed by deinit, when no statement remains.
     private var database: OpaquePointer?
 
-    /// `stamps: false`: without page checksums, as a program without this VFS writes.
-    package init(_ path: String, stamps: Bool = true) throws {
-        let vfsName = stamps ? try PageChecksums.vfsName(over: nil) : nil
+    /// Opens a database, or creates it.
+    ///
+    /// `stamps: false`: without page checksums, as a program without this VFS writes. `baseName`: the VFS below the one with checksums.
+    package init(_ path: String, stamps: Bool = true, over baseName: String? = nil) throws {
+        let vfsName = stamps ? try PageChecksums.vfsName(over: baseName) : nil
         try check(unsafe sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfsName))
         try check(unsafe sqlite3_busy_timeout(database, 10_000))
     }

@@ -18,6 +18,7 @@ final class FaultyDisk: Sendable {
         var failures: [(File, Operation, Int32)] = []
         var syncCounts: [File: Int] = [:]
         var refusedWriteLockCount = 0
+        var beforeCopying: (@Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
@@ -40,6 +41,17 @@ final class FaultyDisk: Sendable {
 
     /// How often a connection did not get the write lock because another one holds it.
     var refusedWriteLockCount: Int { state.withLock { $0.refusedWriteLockCount } }
+
+    /// Runs `body` once, when the next checkpoint has read the index and is about to copy frames.
+    func beforeCopying(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.beforeCopying = body } }
+
+    fileprivate func beginCopying() {
+        let body = state.withLock { state in
+            defer { state.beforeCopying = nil }
+            return state.beforeCopying
+        }
+        body?()
+    }
 
     fileprivate func noteRefusedWriteLock() { state.withLock { $0.refusedWriteLockCount += 1 } }
 
@@ -147,8 +159,10 @@ nonisolated(unsafe) private let faultyMethods: UnsafeMutablePointer<sqlite3_io_m
     unsafe faulty.pointee.xDeviceCharacteristics = { unsafe methods($0)?.xDeviceCharacteristics(real($0)) ?? 0 }
     unsafe faulty.pointee.xShmMap = { unsafe methods($0)?.xShmMap(real($0), $1, $2, $3, $4) ?? SQLITE_MISUSE }
     unsafe faulty.pointee.xShmLock = { file, first, count, flags in
+        // See the description of the locks in SQLite's "WAL-mode File Format", section 2.3.
+        if first == 3, flags == SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE { unsafe disk(file)?.beginCopying() }
         let code = unsafe methods(file)?.xShmLock(real(file), first, count, flags) ?? SQLITE_MISUSE
-        // Lock 0 is the write lock; see the description of the WAL-index format in SQLite's documentation.
+        // The write lock.
         if first == 0, code == SQLITE_BUSY { unsafe disk(file)?.noteRefusedWriteLock() }
         return code
     }
