@@ -331,7 +331,8 @@ static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     bool ends_transaction = first == WRITE_LOCK && is_unlocked && is_exclusive;
     if (ends_transaction && ours(file)->wal) keychain_wal_file_end_transaction(ours(file)->wal);
     int code = below(file)->xShmLock(real(file), first, count, flags);
-    if (code == SQLITE_OK && first == CHECKPOINT_LOCK && !is_unlocked) {
+    /* SQLite copies the header of the index after it has both locks. While a checkpoint waits for the write lock, a writer may restart the file. */
+    if (code == SQLITE_OK && (first == CHECKPOINT_LOCK || first == WRITE_LOCK) && !is_unlocked) {
         keychain_wal_index_copy_salts(&ours(file)->index, ours(file)->salts_of_checkpoint);
     }
     if (code != SQLITE_OK || first < FIRST_READ_LOCK) return code;

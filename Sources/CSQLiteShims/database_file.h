@@ -43,7 +43,7 @@ typedef struct keychain_checksummed_file {
     keychain_frame_map frames;
     /* Whether the transaction has the lock of readers that need no frame. It does not keep others from overwriting the frames in the map. */
     bool lets_others_restart;
-    /* The salts of the index when the checkpoint lock was taken, before SQLite copies the header of the index. */
+    /* The salts of the index when the checkpoint or the write lock was taken, before SQLite copies the header of the index. */
     uint8_t salts_of_checkpoint[8];
     /* Whether a checkpoint is running, which may read frames that were committed after those in the map. */
     bool is_checkpointing;

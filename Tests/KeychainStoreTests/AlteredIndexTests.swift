@@ -185,6 +185,28 @@ struct AlteredIndexTests {
         #expect(try store.rows().count == 5)
     }
 
+    @Test("A checkpoint that waits for a writer goes on if the writer restarts the -wal file meanwhile")
+    func restartedBeforeItsTurn() async throws {
+        let store = try directory.makeStore()
+        for account in 1...UInt64(5) { try store.insert([SampleRows.row(account: account)]) }
+        let disk = FaultyDisk(under: directory.path)
+        let other = try RawDatabase(directory.storePath)
+        // Everything is copied, so the next change restarts the file.
+        #expect(try other.integer("PRAGMA wal_checkpoint(PASSIVE)") == 0)
+        try other.execute("BEGIN IMMEDIATE")
+        let checkpoint = Task.detached { [path = directory.storePath] in
+            try RawDatabase(path, over: FaultyDisk.vfsName).integer("PRAGMA wal_checkpoint(TRUNCATE)")
+        }
+        #expect(waitUntil { disk.refusedWriteLockCount > 0 })
+        try other.execute("UPDATE meta SET lock_epoch = lock_epoch + 1; COMMIT")
+        let start = ContinuousClock.now
+        #expect(try await checkpoint.value == 0)
+        // It has the write lock, and would wait for itself until its deadline of ten seconds.
+        #expect(start.duration(to: .now) < .seconds(5))
+        #expect(try framePages().isEmpty)
+        #expect(try store.rows().count == 5)
+    }
+
     @Test("Without an alteration, many writers and readers restart the -wal file as before")
     func unaltered() throws {
         let stores = try [directory.makeStore(), SQLiteItemStore(openingAt: directory.storePath)]
