@@ -223,11 +223,13 @@ extension FileDescriptor {
 
 /// A file that is open until this value goes out of scope.
 ///
-/// Opening never waits for the other end of a pipe, and never makes a terminal the process's controlling one. The descriptor is closed on
-/// exec.
+/// Opening waits for the other end of a pipe only if asked to, and never makes a terminal the process's controlling one. The descriptor is
+/// closed on exec.
 package struct OpenFile: ~Copyable, Sendable {
     package enum Access: Sendable {
         case read, readWrite, append
+        /// As `read`, but waits for the writer of a pipe, and for its bytes.
+        case readWaiting
         /// Creates the file, mode 0600; fails if the name is taken.
         case createExclusively
     }
@@ -241,6 +243,7 @@ package struct OpenFile: ~Copyable, Sendable {
         let flags: Int32 =
             switch access {
             case .read: O_RDONLY | O_NONBLOCK
+            case .readWaiting: O_RDONLY
             case .readWrite: O_RDWR
             case .append: O_WRONLY | O_APPEND
             case .createExclusively: O_RDWR | O_CREAT | O_EXCL

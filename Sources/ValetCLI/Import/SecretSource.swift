@@ -80,9 +80,9 @@ struct SourceFile {
     /// How messages call the file.
     var name: String { path == "-" ? "standard input" : ItemListing.escapingUnprintable(path) }
 
-    /// The command that removes the file.
+    /// The command that removes the file; nothing is left in standard input or another pipe.
     var removalAdvice: String {
-        path == "-"
+        path == "-" || (try? FileStatus(of: path, followsLinks: true))?.kind != .regularFile
             ? "The source was not changed; remove it when you no longer need it."
             : "The file still contains the secrets. Remove it with: rm -- \(Self.quotedForShell(path))"
     }
@@ -109,7 +109,8 @@ struct SourceFile {
             if path == "-" {
                 bytes = try FileDescriptor.standardInput.readToEnd(byteLimit: Self.maximumByteCount)
             } else {
-                let file = try OpenFile(path, .read, followsLinks: true)
+                // The program that writes a pipe may not have begun, and until then the pipe would look empty.
+                let file = try OpenFile(path, .readWaiting, followsLinks: true)
                 bytes = try file.descriptor.readToEnd(byteLimit: Self.maximumByteCount)
             }
         } catch {
