@@ -71,10 +71,6 @@ public let kSecMatchLimitAll: CFString = "m_LimitAll"
 public let kSecReturnData: CFString = "r_Data"
 /// Return a dictionary of the item's attributes: a Boolean.
 public let kSecReturnAttributes: CFString = "r_Attributes"
-/// Return a dictionary of the item's account and no other attribute: a Boolean.
-///
-/// Not part of Apple's API. A listing of 100,000 keys then holds one attribute of each item instead of a dozen.
-package let kSecReturnAccount: CFString = "r_Account"
 /// Return a reference to the item: a Boolean.
 ///
 /// Passwords have none: the result is nil.

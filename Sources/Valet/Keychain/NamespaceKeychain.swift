@@ -10,15 +10,13 @@ struct NamespaceKeychain: Sendable {
     let namespace: KeychainNamespace
     /// Every item of the namespace.
     let items: QueryTemplate
-    private let value: QueryTemplate
+    /// The same query, for the calls that programs make often.
+    private let prepared: PreparedQuery
 
     init(namespace: KeychainNamespace) {
         self.namespace = namespace
         items = namespace.items
-        value = items.with([
-            kSecMatchLimit as String: kSecMatchLimitOne as String,
-            kSecReturnData as String: true,
-        ])
+        prepared = PreparedQuery(items.entries)
     }
 
     /// Returns whether items can be written and read.
@@ -26,20 +24,18 @@ struct NamespaceKeychain: Sendable {
     /// Adds the canary if it does not exist yet.
     func isAccessible() -> Bool {
         if canReadCanary() { return true }
-        var attributes = items.forAccount(Canary.key)
-        attributes[kSecValueData as String] = Canary.value
         // The status is ignored: reading the canary afterwards is the test.
-        _ = SecItemClient.add(attributes)
+        _ = prepared.forAccount(Canary.key).add(Canary.value, accessControl: nil)
         return canReadCanary()
     }
 
     private func canReadCanary() -> Bool {
-        SecItemClient.copyData(matching: value.forAccount(Canary.key)) == (errSecSuccess, Canary.value)
+        prepared.forAccount(Canary.key).copySecret([:]) == (errSecSuccess, Canary.value)
     }
 
     func object(forKey key: String, _ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> Data {
         guard !key.isEmpty else { throw .emptyKey }
-        let (status, data) = SecItemClient.copyData(matching: value.forAccount(key, promptOptions))
+        let (status, data) = prepared.forAccount(key).copySecret(promptOptions.entries)
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         // Only other programs store items without a value.
         guard let data else { throw .itemNotFound }
@@ -57,7 +53,7 @@ struct NamespaceKeychain: Sendable {
     /// Returns whether there is a value under a key, without prompting the user.
     func containsObject(forKey key: String) throws(KeychainError) -> Bool {
         guard !key.isEmpty else { throw .emptyKey }
-        switch SecItemClient.status(ofSearch: items.forAccount(key, withoutPrompt)) {
+        switch prepared.forAccount(key).search(withoutPrompt.entries) {
         case errSecSuccess: return true
         // The item requires authentication or its class is locked. Either way it exists.
         case errSecInteractionNotAllowed where requiresAuthentication: return true
@@ -74,7 +70,7 @@ struct NamespaceKeychain: Sendable {
     ///
     /// Canonically equivalent keys, which a `Set` treats as equal, have separate values.
     func keyList(_ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> [String] {
-        let (status, found) = SecItemClient.copyAccounts(matching: items.with(promptOptions.entries).entries)
+        let (status, found) = prepared.copyAccounts(promptOptions.entries)
         if status == errSecItemNotFound { return [] }
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         guard let found else { throw .couldNotAccessKeychain }
@@ -105,21 +101,20 @@ struct NamespaceKeychain: Sendable {
     func setObject(_ object: Data, forKey key: String) throws(KeychainError) {
         guard !key.isEmpty else { throw .emptyKey }
         guard !object.isEmpty else { throw .emptyValue }
-        let item = items.forAccount(key, withoutPrompt)
-        var change = try newProtection()
-        change[kSecValueData as String] = object
-        let newItem = try self.newItem(forKey: key, value: object)
+        let item = prepared.forAccount(key)
+        let accessControl = try newAccessControl()
+        let options = withoutPrompt.entries
         // One round is enough unless another thread or process adds or removes the same item between two calls.
         for _ in 0..<Self.roundLimit {
             var isLockedOrPrompts = false
-            switch SecItemClient.update(item, to: change) {
+            switch item.update(object, accessControl: accessControl, options) {
             case errSecSuccess: return
             // A damaged item cannot be updated, but adding an item replaces it; the keychain moves the damaged one to quarantine.
             case errSecItemNotFound, errSecDecode: break
             case errSecInteractionNotAllowed where requiresAuthentication && PlatformRules.overwritesByRemoving: isLockedOrPrompts = true
             case let status: throw KeychainError(statusOfWriting: status)
             }
-            switch SecItemClient.add(newItem) {
+            switch item.add(object, accessControl: accessControl) {
             case errSecSuccess: return
             // Adding found the existing item, so the class is not locked: the update failed because it would have prompted.
             case errSecDuplicateItem where isLockedOrPrompts: try removeObject(forKey: key)
@@ -136,7 +131,7 @@ struct NamespaceKeychain: Sendable {
         guard !object.isEmpty else { throw .emptyValue }
         // Adding alone would replace a damaged item.
         guard try !containsObject(forKey: key) else { return false }
-        switch SecItemClient.add(try newItem(forKey: key, value: object)) {
+        switch prepared.forAccount(key).add(object, accessControl: try newAccessControl()) {
         case errSecSuccess: return true
         // For an explicitly named valet it can be the item of one with another accessibility.
         case errSecDuplicateItem: return false
@@ -161,7 +156,7 @@ struct NamespaceKeychain: Sendable {
                 switch (item, object) {
                 case (let item?, let object?): item.replaceValueIfUnchanged(with: object)
                 case (let item?, nil): item.deleteIfUnchanged()
-                case (nil, let object?): SecItemClient.add(try newItem(forKey: key, value: object))
+                case (nil, let object?): prepared.forAccount(key).add(object, accessControl: try newAccessControl())
                 case (nil, nil): errSecSuccess
                 }
             switch status {
@@ -176,7 +171,8 @@ struct NamespaceKeychain: Sendable {
 
     /// Reads the item of a key; nil if there is none.
     private func storedItem(forKey key: String, _ promptOptions: PromptOptions) throws(KeychainError) -> StoredItem? {
-        var query = value.forAccount(key, promptOptions)
+        var query = items.forAccount(key, promptOptions)
+        query[kSecReturnData as String] = true
         query[kSecReturnAttributes as String] = true
         let (status, found) = SecItemClient.copyDataAndAttributes(matching: query)
         switch status {
@@ -217,7 +213,7 @@ struct NamespaceKeychain: Sendable {
     /// Returns the attributes and the value to add an item with.
     func newItem(forKey key: String, value: Data) throws(KeychainError) -> [String: Any] {
         var item = items.forAccount(key)
-        item.merge(try newProtection()) { _, new in new }
+        if let accessControl = try newAccessControl() { item[kSecAttrAccessControl as String] = accessControl }
         item[kSecValueData as String] = value
         return item
     }
@@ -225,11 +221,11 @@ struct NamespaceKeychain: Sendable {
     /// Returns the access control of a new item.
     ///
     /// Without one, `items` contains the accessibility.
-    private func newProtection() throws(KeychainError) -> [String: Any] {
-        guard let accessControl = namespace.accessControl else { return [:] }
+    private func newAccessControl() throws(KeychainError) -> SecAccessControl? {
+        guard let accessControl = namespace.accessControl else { return nil }
         // Without it the item would not require authentication.
         guard let object = SecItemClient.accessControl(accessControl.flags) else { throw .couldNotAccessKeychain }
-        return [kSecAttrAccessControl as String: object]
+        return object
     }
 
     private var requiresAuthentication: Bool { namespace.accessControl != nil }
@@ -238,15 +234,15 @@ struct NamespaceKeychain: Sendable {
 
     func removeObject(forKey key: String) throws(KeychainError) {
         guard !key.isEmpty else { throw .emptyKey }
-        try remove(items.forAccount(key))
+        try remove(prepared.forAccount(key))
     }
 
     func removeAllObjects() throws(KeychainError) {
-        try remove(items.entries)
+        try remove(prepared)
     }
 
-    private func remove(_ query: [String: Any]) throws(KeychainError) {
-        let status = SecItemClient.delete(query)
+    private func remove(_ query: PreparedQuery) throws(KeychainError) {
+        let status = query.delete()
         guard status == errSecSuccess || status == errSecItemNotFound else { throw KeychainError(status: status) }
     }
 }

@@ -25,17 +25,11 @@ enum PlatformRules {
     // MARK: Searches for several items
 
     #if canImport(Darwin)
-    /// Makes a search return the account of each item, among other attributes.
-    static var returnAccounts: [String: Any] { [kSecReturnAttributes as String: true] }
-
     /// Makes a search for several items fail if one of them cannot be read.
     ///
     /// Empty: Apple's keychain has no such option, and leaves unreadable items out.
     static var failIfUnreadable: [String: Any] { [:] }
     #else
-    /// Makes a search return the account of each item, and no other attribute.
-    static var returnAccounts: [String: Any] { [kSecReturnAccount as String: true] }
-
     /// Makes a search for several items fail if one of them cannot be read.
     static var failIfUnreadable: [String: Any] { [kSecMatchFailsIfUnreadable as String: true] }
     #endif

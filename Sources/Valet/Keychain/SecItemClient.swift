@@ -46,24 +46,6 @@ enum SecItemClient {
         return (status, result as? [[String: Any]])
     }
 
-    /// Returns the accounts of all items that `query` matches; accounts that are not strings are left out.
-    ///
-    /// Success with nil: the result is not an array of dictionaries.
-    static func copyAccounts(matching query: [String: Any]) -> (OSStatus, [String]?) {
-        let listing = query.merging([kSecMatchLimit as String: kSecMatchLimitAll as String]) { _, new in new }
-            .merging(PlatformRules.returnAccounts) { _, new in new }
-        let (status, result) = copy(matching: listing)
-        guard let items = result as? NSArray else { return (status, nil) }
-        var accounts: [String] = []
-        accounts.reserveCapacity(items.count)
-        // One by one: on Linux the array makes each dictionary when it is read.
-        for index in 0..<items.count {
-            guard let attributes = items.object(at: index) as? [String: Any] else { return (status, nil) }
-            if let account = attributes[kSecAttrAccount as String] as? String { accounts.append(account) }
-        }
-        return (status, accounts)
-    }
-
     static func add(_ attributes: [String: Any]) -> OSStatus {
         LastCall.note(SecItemAdd(attributes as CFDictionary, nil))
     }
@@ -105,10 +87,7 @@ struct QueryTemplate: @unchecked Sendable {
     let entries: [String: Any]
 
     init(_ entries: [String: Any]) {
-        // Capacity for the entries that a call adds, so that completing the dictionary copies it once and never grows it.
-        var withSpareCapacity = [String: Any](minimumCapacity: entries.count + 4)
-        withSpareCapacity.merge(entries) { _, new in new }
-        self.entries = withSpareCapacity
+        self.entries = entries
     }
 
     func with(_ more: [String: Any]) -> QueryTemplate {

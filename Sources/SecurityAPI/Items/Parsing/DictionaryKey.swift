@@ -80,7 +80,6 @@ enum DictionaryKey {
         kSecReturnData: .returns(.data),
         kSecReturnAttributes: .returns(.attributes),
         kSecReturnRef: .returns(.reference),
-        kSecReturnAccount: .returns(.account),
         kSecReturnPersistentRef: .returns(.persistentReference),
         kSecValueData: .secret,
         kSecValuePersistentRef: .persistentReference,

@@ -8,14 +8,14 @@ internal import KeychainCore
 struct ParsedItemDictionary {
     let itemClass: ItemClass
     /// The attributes without `pdmn`, `sync` and `tomb`, which have properties of their own.
-    private(set) var attributes = ItemAttributes()
+    var attributes = ItemAttributes()
     private(set) var accessibility: ItemAccessibility?
-    private(set) var accessControl: SecAccessControl?
+    var accessControl: SecAccessControl?
     private(set) var synchronizable: Synchronizable?
     private(set) var tombstone: Bool?
-    private(set) var secret: Data?
+    var secret: Data?
     private(set) var reference: Reference?
-    private(set) var returns: ResultParts = []
+    var returns: ResultParts = []
     private(set) var limit = Limit.one
     private(set) var hostOrSubdomain: String?
     private(set) var failsIfUnreadable = false
@@ -63,8 +63,19 @@ struct ParsedItemDictionary {
             throw KeychainFailure(.parameter, "the dictionary has more than \(Self.maximumKeyCount) keys")
         }
         (itemClass, reference) = try Self.parseClass(of: dictionary)
+        try parse(dictionary)
+    }
+
+    /// Returns the dictionary with further entries, which name neither the class nor a persistent reference.
+    func adding(_ entries: [String: Any]) throws(KeychainFailure) -> ParsedItemDictionary {
+        var dictionary = self
+        try dictionary.parse(entries)
+        return dictionary
+    }
+
+    private mutating func parse(_ entries: [String: Any]) throws(KeychainFailure) {
         var fault = FirstFault()
-        for (key, value) in dictionary {
+        for (key, value) in entries {
             parse(key, value, noting: &fault)
         }
         try fault.throwIfAny()

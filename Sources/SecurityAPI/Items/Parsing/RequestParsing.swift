@@ -80,11 +80,10 @@ extension MatchRequest {
 }
 
 extension ResultParts {
-    /// The attributes that a search must open to return these parts.
+    /// The attributes that a search must keep to return these parts.
     fileprivate var selectedAttributes: AttributeSelection {
         switch self {
-        case .data: .none
-        case .account: .only(.account)
+        case .data, .reference, []: .none
         default: .all
         }
     }
@@ -140,6 +139,13 @@ struct ParsedUpdateDictionary {
     private(set) var accessibility: ItemAccessibility?
     private(set) var accessControl: SecAccessControl?
     private(set) var secret: Data?
+
+    /// Creates the changes that consist of a secret and, if one is given, an access control.
+    init(secret: Data, accessControl: SecAccessControl?, of itemClass: ItemClass) {
+        self.itemClass = itemClass
+        self.secret = secret
+        self.accessControl = accessControl
+    }
 
     /// Parses the changes to items of `itemClass`.
     init(_ dictionary: [String: Any], of itemClass: ItemClass) throws(KeychainFailure) {

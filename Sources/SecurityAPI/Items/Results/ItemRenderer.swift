@@ -10,8 +10,6 @@ struct ResultParts: OptionSet {
     static let attributes = ResultParts(rawValue: 1 << 1)
     static let reference = ResultParts(rawValue: 1 << 2)
     static let persistentReference = ResultParts(rawValue: 1 << 3)
-    /// One attribute alone.
-    static let account = ResultParts(rawValue: 1 << 4)
 }
 
 /// Converts items to the results of a call.
@@ -104,10 +102,6 @@ struct DictionaryLayout: Sendable {
             for attribute in PrimaryKey.attributes(of: itemClass) where sources[attribute.name] == nil && Self.isNeverNull(attribute) {
                 sources[attribute.name] = .missing(PrimaryKey.defaultValue(of: attribute))
             }
-        }
-        if parts.contains(.account) {
-            let position = attributes.firstIndex(of: .account)
-            sources[kSecAttrAccount] = position.map(Source.attribute) ?? .missing(PrimaryKey.defaultValue(of: .account))
         }
         if Self.includesAccessControl(parts, verb) { sources[kSecAttrAccessControl] = .accessControl }
         if parts.contains(.reference) { sources[kSecClass] = .itemClass }
