@@ -116,8 +116,12 @@ enum StoreStatement: Int, CaseIterable {
     case rowsByServiceAndAccount, rowsByServiceAndAccountWithSecret
     case rowsByPrimaryKey, rowsByPrimaryKeyWithSecret
     case rowByNumber, rowByNumberWithSecret
-    case numbersByService, numbersByAccount, numbersByAttribute, numbersByClass, allNumbers
-    case indexedNumbersByID, indexedNumbersByKey, allIndexedNumbers
+    // Searches with many results.
+    case listByService, listByServiceWithSecret, listByAccount, listByAccountWithSecret, listByAttribute, listByAttributeWithSecret
+    case listByClass, listByClassWithSecret, listAll, listAllWithSecret, numbersByClass, allNumbers
+    // Searches of indices alone.
+    case indexedNumbersByID, indexedNumbersByKey, indexedNumbersByService, indexedNumbersByAccount, indexedNumbersByAttribute
+    case allIndexedNumbers
     case itemCount, quarantinedRows
     case insert, replaceContent, replaceAll, remove, indexedColumns, recordedColumns
     case insertAttribute, removeAttribute
@@ -150,13 +154,24 @@ enum StoreStatement: Int, CaseIterable {
         case .rowsByPrimaryKeyWithSecret: Self.selectiveRows(where: Self.primaryKeyCondition, known: Self.leadingKey, withSecret: true)
         case .rowByNumber: Self.select(withSecret: false) + " WHERE number = ?1"
         case .rowByNumberWithSecret: Self.select(withSecret: true) + " WHERE number = ?1"
-        case .numbersByService: "SELECT number FROM items WHERE service_digest = ?1"
-        case .numbersByAccount: "SELECT number FROM items WHERE account_digest = ?1 ORDER BY number"
-        case .numbersByAttribute: "SELECT item FROM item_attributes WHERE attribute = ?1 AND digest = ?2 ORDER BY item"
-        case .numbersByClass: "SELECT number FROM items NOT INDEXED WHERE class = ?1 ORDER BY number"
-        case .allNumbers: "SELECT number FROM items NOT INDEXED ORDER BY number"
+        case .listByService: Self.list(numberedBy: .indexedNumbersByService, withSecret: false)
+        case .listByServiceWithSecret: Self.list(numberedBy: .indexedNumbersByService, withSecret: true)
+        case .listByAccount: Self.list(numberedBy: .indexedNumbersByAccount, withSecret: false)
+        case .listByAccountWithSecret: Self.list(numberedBy: .indexedNumbersByAccount, withSecret: true)
+        case .listByAttribute: Self.list(numberedBy: .indexedNumbersByAttribute, withSecret: false)
+        case .listByAttributeWithSecret: Self.list(numberedBy: .indexedNumbersByAttribute, withSecret: true)
+        case .listByClass: Self.list(numberedBy: .numbersByClass, withSecret: false)
+        case .listByClassWithSecret: Self.list(numberedBy: .numbersByClass, withSecret: true)
+        case .listAll: Self.list(numberedBy: .allNumbers, withSecret: false)
+        case .listAllWithSecret: Self.list(numberedBy: .allNumbers, withSecret: true)
+        case .numbersByClass: "SELECT number FROM items NOT INDEXED WHERE class = ?1"
+        // With DISTINCT, SQLite does not use the table itself in place of a list of its numbers.
+        case .allNumbers: "SELECT DISTINCT number FROM items NOT INDEXED"
         case .indexedNumbersByID: "SELECT number FROM items INDEXED BY items_id WHERE id = ?1"
         case .indexedNumbersByKey: "SELECT number FROM items INDEXED BY items_primary_key WHERE \(Self.leadingKeyCondition)"
+        case .indexedNumbersByService: "SELECT number FROM items INDEXED BY items_primary_key WHERE service_digest = ?1"
+        case .indexedNumbersByAccount: "SELECT number FROM items INDEXED BY items_account WHERE account_digest = ?1"
+        case .indexedNumbersByAttribute: "SELECT item FROM item_attributes WHERE attribute = ?1 AND digest = ?2"
         case .allIndexedNumbers: "SELECT number FROM items INDEXED BY items_id"
         case .itemCount: "SELECT count(*) FROM items WHERE is_tombstone = 0"
         case .quarantinedRows: "SELECT NULL, \(RowColumn.list(withSecret: true)), seconds FROM quarantine ORDER BY number"
@@ -219,5 +234,13 @@ enum StoreStatement: Int, CaseIterable {
     /// `known` columns have the values of the search key. They are not selected, because SQLite would copy each blob.
     private static func selectiveRows(where condition: String, known: Set<RowColumn>, withSecret: Bool) -> String {
         select(known: known, withSecret: withSecret) + " WHERE " + condition
+    }
+
+    /// A listing of the rows whose numbers another statement returns.
+    ///
+    /// SQLite keeps the numbers in a tree, each of them once, and reads the rows in its order, so that no row is sorted. A row of a damaged
+    /// table is not found twice.
+    private static func list(numberedBy numbers: StoreStatement, withSecret: Bool) -> String {
+        select(withSecret: withSecret) + " NOT INDEXED WHERE number IN (\(numbers.sql)) ORDER BY number"
     }
 }

@@ -41,6 +41,9 @@ internal import KeychainCore
         unsafe identifierStorage.deallocate()
     }
 
+    /// Whether a row is being read.
+    var isRunning: Bool { rowCount > 0 }
+
     /// Advances to the next row.
     ///
     /// Returns false after the last one.
