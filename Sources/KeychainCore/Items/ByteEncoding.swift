@@ -14,7 +14,7 @@ extension [UInt8] {
     }
 
     /// Appends a 32-bit byte count and the bytes, so that different lists of fields have different encodings.
-    package mutating func append(lengthPrefixed bytes: some Collection<UInt8>) {
+    package mutating func append(lengthPrefixed bytes: [UInt8]) {
         append(littleEndian: UInt32(bytes.count))
         append(contentsOf: bytes)
     }
