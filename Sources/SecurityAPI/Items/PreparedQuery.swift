@@ -8,32 +8,54 @@ internal import KeychainEngine
 /// Each call behaves as the SecItem function with the same entries, but a dictionary is neither created nor parsed: that takes a fifth of the
 /// instructions of reading a value.
 package struct PreparedQuery: Sendable {
-    private var parsed: Result<ParsedItemDictionary, KeychainFailure>
+    private let parsed: ParsedQuery
+    private var account: String?
 
     /// Parses a query.
     ///
     /// If it is not valid, each call returns the status.
     package init(_ dictionary: [String: Any]) {
-        // Parsing uses locks of the runtime, which another thread may have held at the fork.
-        guard !ForkDetection.isForkedChild else {
-            parsed = .failure(ForkDetection.failure)
-            return
-        }
-        parsed = Result { () throws(KeychainFailure) in try ParsedItemDictionary(dictionary) }
+        parsed = ParsedQuery(dictionary)
     }
 
     /// Returns the query for the items of one account among those of this query.
     package func forAccount(_ account: String) -> PreparedQuery {
-        guard case .success(var dictionary) = parsed else { return self }
-        dictionary.attributes[.account] = .string(account)
         var query = self
-        query.parsed = .success(dictionary)
+        query.account = account
         return query
     }
 
     private func dictionary(adding options: [String: Any]) throws(KeychainFailure) -> ParsedItemDictionary {
-        let dictionary = try parsed.get()
+        var dictionary = try parsed.dictionary.get()
+        if let account { dictionary.attributes[.account] = .string(account) }
         return options.isEmpty ? dictionary : try dictionary.adding(options)
+    }
+
+    /// Returns the request of a search that returns nothing.
+    private func searchRequest(adding options: [String: Any]) throws(KeychainFailure) -> MatchRequest {
+        guard options.isEmpty else { return try MatchRequest(try dictionary(adding: options)) }
+        var request = try parsed.search.get()
+        if let account { request.query.attributes[.account] = .string(account) }
+        return request
+    }
+}
+
+/// The parsed form of a query.
+///
+/// A class, because calls copy a prepared query, and the dictionary has many fields.
+private final class ParsedQuery: Sendable {
+    let dictionary: Result<ParsedItemDictionary, KeychainFailure>
+    /// The request of a search, which most calls make.
+    let search: Result<MatchRequest, KeychainFailure>
+
+    init(_ entries: [String: Any]) {
+        let dictionary = Result { () throws(KeychainFailure) in
+            // Parsing uses locks of the runtime, which another thread may have held at the fork.
+            guard !ForkDetection.isForkedChild else { throw ForkDetection.failure }
+            return try ParsedItemDictionary(entries)
+        }
+        self.dictionary = dictionary
+        search = Result { () throws(KeychainFailure) in try MatchRequest(try dictionary.get()) }
     }
 }
 
@@ -42,8 +64,8 @@ extension PreparedQuery {
     /// Returns the status of a search that returns nothing.
     package func search(_ options: [String: Any]) -> OSStatus {
         SecItemCall.run { () throws(KeychainFailure) in
-            let dictionary = try dictionary(adding: options)
-            _ = try DefaultKeychain.current().copyMatching(try MatchRequest(dictionary))
+            let request = try searchRequest(adding: options)
+            _ = try DefaultKeychain.current().copyMatching(request)
         }
     }
 
@@ -53,9 +75,9 @@ extension PreparedQuery {
     package func copySecret(_ options: [String: Any]) -> (OSStatus, Data?) {
         var secret: Data?
         let status = SecItemCall.run { () throws(KeychainFailure) in
-            var dictionary = try dictionary(adding: options)
-            dictionary.returns = .data
-            secret = try DefaultKeychain.current().copyMatching(try MatchRequest(dictionary)).first?.secret
+            var request = try searchRequest(adding: options)
+            request.includesSecrets = true
+            secret = try DefaultKeychain.current().copyMatching(request).first?.secret
         }
         return (status, secret)
     }
@@ -64,8 +86,7 @@ extension PreparedQuery {
     package func copyAccounts(_ options: [String: Any]) -> (OSStatus, [String]?) {
         var accounts: [String] = []
         let status = SecItemCall.run { () throws(KeychainFailure) in
-            let dictionary = try dictionary(adding: options)
-            var request = try MatchRequest(dictionary)
+            var request = try searchRequest(adding: options)
             request.limit = nil
             request.attributes = .only(.account)
             let items = try DefaultKeychain.current().copyMatching(request)
@@ -82,7 +103,7 @@ extension PreparedQuery {
     /// Adds an item with the attributes of the query.
     package func add(_ secret: Data, accessControl: SecAccessControl?) -> OSStatus {
         SecItemCall.run { () throws(KeychainFailure) in
-            var dictionary = try parsed.get()
+            var dictionary = try dictionary(adding: [:])
             dictionary.secret = secret
             dictionary.accessControl = accessControl
             try ProtectionRules.check(dictionary.accessibility, accessControl)
@@ -102,7 +123,7 @@ extension PreparedQuery {
     /// Deletes all items.
     package func delete() -> OSStatus {
         SecItemCall.run { () throws(KeychainFailure) in
-            let request = try DeleteRequest(try parsed.get())
+            let request = try DeleteRequest(try dictionary(adding: [:]))
             try DefaultKeychain.current().delete(request)
         }
     }

@@ -15,7 +15,7 @@ struct ParsedItemDictionary {
     private(set) var tombstone: Bool?
     var secret: Data?
     private(set) var reference: Reference?
-    var returns: ResultParts = []
+    private(set) var returns: ResultParts = []
     private(set) var limit = Limit.one
     private(set) var hostOrSubdomain: String?
     private(set) var failsIfUnreadable = false
