@@ -20,6 +20,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
 
     package static let accessDenied = Errno(rawValue: EACCES)
     package static let badDescriptor = Errno(rawValue: EBADF)
+    package static let connectionReset = Errno(rawValue: ECONNRESET)
     package static let exists = Errno(rawValue: EEXIST)
     package static let interrupted = Errno(rawValue: EINTR)
     package static let invalidArgument = Errno(rawValue: EINVAL)

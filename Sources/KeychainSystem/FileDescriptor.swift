@@ -256,7 +256,7 @@ package struct OpenFile: ~Copyable, Sendable {
     /// Returns the descriptor with a number above those of the standard streams, and closes the other one.
     ///
     /// In a program that has closed a standard stream, its next output would otherwise be written to the file.
-    private static func aboveStandardStreams(_ number: Int32) throws(Errno) -> Int32 {
+    static func aboveStandardStreams(_ number: Int32) throws(Errno) -> Int32 {
         guard number <= STDERR_FILENO else { return number }
         defer { _ = Glibc.close(number) }
         return try Errno.check { fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) }
