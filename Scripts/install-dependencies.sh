@@ -41,6 +41,9 @@ if [ "${1:-}" != build ]; then
     command -v readelf >/dev/null 2>&1 || missing+=(binutils)           # examines the C library; strips debug information for Valgrind
     command -v python3 >/dev/null 2>&1 || missing+=(python3)            # the test report, and the example in Python
     command -v gpg >/dev/null 2>&1 || missing+=(gnupg)                    # decrypts the entries of pass
+    command -v dbus-daemon >/dev/null 2>&1 && command -v dbus-send >/dev/null 2>&1 || missing+=(dbus)  # a message bus for the tests
+    command -v gnome-keyring-daemon >/dev/null 2>&1 || missing+=(gnome-keyring)                        # a Secret Service to import from
+    command -v secret-tool >/dev/null 2>&1 || missing+=(libsecret-tools)                               # stores secrets in it
     command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # prompts for a passcode
     command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
 fi

@@ -14,6 +14,7 @@ struct ImportCommand: ParsableCommand {
             """,
         subcommands: [
             ImportDotenvCommand.self, ImportNetrcCommand.self, ImportPassCommand.self, ImportDockerCommand.self, ImportCSVCommand.self,
+            ImportSecretServiceCommand.self,
         ]
     )
 }
@@ -158,6 +159,31 @@ struct ImportCSVCommand: ParsableCommand {
 
     func run() throws {
         try options.importSecrets(from: PasswordTableSource(file: SourceFile(path: file)))
+    }
+}
+
+struct ImportSecretServiceCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "secret-service",
+        abstract: "Import the entries of GNOME Keyring, KWallet, KeePassXC, or another Secret Service.",
+        discussion: """
+            Reads them over the session bus (D-Bus). The keys are LABEL/USER, or LABEL for an entry without a user and for a label that \
+            contains the user. Other attributes are left out.
+            """
+    )
+
+    @Argument(help: "The collection, such as Login or the name of a database. (default: all)")
+    var collection: String?
+
+    @Flag(help: "Let the Secret Service ask for the password of what is locked. Without this, a locked collection is an error.")
+    var unlock = false
+
+    @OptionGroup
+    var options: ImportOptions
+
+    func run() throws {
+        let bus = DBusAddress.session(ProcessEnvironment.variables)
+        try options.importSecrets(from: SecretServiceSource(collection: collection, unlocks: unlock, bus: bus))
     }
 }
 
