@@ -9,10 +9,11 @@ import KeychainSystem
 struct PasswordStoreSource: SecretSource {
     let directory: String
     let takesFirstLineOnly: Bool
+    var environment = ProcessEnvironment.variables
+    /// The time for one entry: a person may have to type the passphrase of the key.
+    var entryTimeoutMilliseconds: UInt64 = 5 * 60_000
 
     private static let largestEntryByteCount = 1 << 20
-    /// The time for one entry: a person may have to type the passphrase of the key.
-    private static let entryTimeoutSeconds: UInt32 = 5 * 60
 
     func read() throws(CommandFailure) -> SourceContent {
         var content = SourceContent(
@@ -23,13 +24,12 @@ struct PasswordStoreSource: SecretSource {
                 .notFound, "\(ItemListing.escapingUnprintable(directory)) has no entries of pass; nothing was stored",
                 advice: "Give the directory that has the .gpg files.")
         }
-        let environment = ProcessEnvironment.variables
-        guard let gpg = Self.executable("gpg", environment) ?? Self.executable("gpg2", environment) else {
+        guard let gpg = executable("gpg") ?? executable("gpg2") else {
             throw CommandFailure(
                 .unavailable, "gpg is not installed; nothing was stored", advice: "Install GnuPG, for example the package gnupg.")
         }
         for name in names {
-            var secret = try decrypt(name, gpg, environment)
+            var secret = try decrypt(name, gpg)
             defer { secret.wipe() }
             let isOneLine = !secret.dropLast().contains(UInt8(ascii: "\n"))
             let value = isOneLine || takesFirstLineOnly ? Data(secret.prefix { $0 != UInt8(ascii: "\n") }) : Data(secret)
@@ -83,7 +83,7 @@ struct PasswordStoreSource: SecretSource {
         return entries
     }
 
-    private func decrypt(_ name: String, _ gpg: String, _ environment: [String: String]) throws(CommandFailure) -> [UInt8] {
+    private func decrypt(_ name: String, _ gpg: String) throws(CommandFailure) -> [UInt8] {
         let process: PipedProcess
         let decrypted: [UInt8]?
         do throws(Errno) {
@@ -91,9 +91,10 @@ struct PasswordStoreSource: SecretSource {
                 path: gpg, arguments: ["--quiet", "--batch", "--decrypt", "--", "\(directory)/\(name).gpg"], environment: environment,
                 leadsSession: false, interruption: nil)
             decrypted = try process.readToEnd(
-                byteLimit: Self.largestEntryByteCount, until: .after(seconds: Self.entryTimeoutSeconds))
+                byteLimit: Self.largestEntryByteCount, until: .after(milliseconds: entryTimeoutMilliseconds))
         } catch {
-            throw failure(name, error == .timedOut ? "gpg did not answer for 5 minutes" : "gpg failed: \(error)")
+            let seconds = entryTimeoutMilliseconds / 1_000
+            throw failure(name, error == .timedOut ? "gpg did not end within \(seconds) s" : "gpg failed: \(error)")
         }
         guard let decrypted else { throw failure(name, "the entry is larger than 1 MiB") }
         guard process.exitCode == 0 else { throw failure(name, "gpg cannot decrypt it") }
@@ -106,7 +107,7 @@ struct PasswordStoreSource: SecretSource {
             advice: "`gpg --decrypt \(SourceFile.quotedForShell("\(directory)/\(name).gpg"))` shows the reason.")
     }
 
-    private static func executable(_ name: String, _ environment: [String: String]) -> String? {
+    private func executable(_ name: String) -> String? {
         (environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":").lazy.filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }
             .first(where: FileSystem.isExecutable)
     }
