@@ -102,7 +102,7 @@ struct SecretServiceTests {
         var service = ScriptedSecretService(items: [item])
         let locked = failure { try read(service) }
         #expect(locked?.status == .unavailable && locked?.advice.contains("--unlock") == true)
-        #expect(locked?.problem == "in the Secret Service, Druidia/0: locked; nothing was stored")
+        #expect(locked?.problem == "in the Secret Service, Druidia/Luggage: locked; nothing was stored")
         // The service says that no prompt is needed, and leaves the entry locked.
         service.exceptions["Unlock"] = [.reply([.list([]), .text("/")], "aoo")]
         #expect(failure { try read(service, unlocks: true) }?.problem.contains("still locked") == true)

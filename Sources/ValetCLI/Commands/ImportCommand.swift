@@ -172,7 +172,7 @@ struct ImportSecretServiceCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The collection, such as Login or the name of a database. (default: all)")
+    @Argument(help: "The label or identifier of a collection, such as Login. (default: all)")
     var collection: String?
 
     @Flag(help: "Let the Secret Service ask for the password of what is locked. Without this, a locked collection is an error.")

@@ -14,7 +14,7 @@ struct SecretServiceSource: SecretSource {
         var promptMilliseconds: UInt64 = 5 * 60_000
     }
 
-    /// The label of the only collection to read; nil for all.
+    /// The label or identifier of the only collection to read; nil for all.
     let collection: String?
     /// Whether the service may ask a person to unlock what is locked.
     let unlocks: Bool
@@ -27,6 +27,8 @@ struct SecretServiceSource: SecretSource {
 
         /// Where the entry is; labels of entries need not be unique.
         var place: String { "\(ItemListing.escapingUnprintable(collection))/\(SecretService.identifier(item.path))" }
+        /// What a person calls it.
+        var name: String { item.label.isEmpty ? place : ItemListing.escapingUnprintable("\(collection)/\(item.label)") }
     }
 
     func read() throws(CommandFailure) -> SourceContent {
@@ -88,13 +90,14 @@ struct SecretServiceSource: SecretSource {
                 }
                 return entries
             },
-            locked: { $0.filter(\.item.isLocked).map { ($0.item.path, $0.place) } })
+            locked: { $0.filter(\.item.isLocked).map { ($0.item.path, $0.name) } })
     }
 
     private func selectedCollections(of service: SecretService) throws(CommandFailure) -> [SecretService.Collection] {
         let all = try ask { () throws(DBusFailure) in try service.collections() }
         guard let collection else { return all }
-        let selected = all.filter { $0.label == collection }
+        // KeePassXC tells the label of a database only while it is unlocked.
+        let selected = all.filter { $0.label == collection || SecretService.identifier($0.path) == collection }
         guard !selected.isEmpty else {
             let labels = all.map { ItemListing.escapingUnprintable($0.label) }.joined(separator: ", ")
             throw CommandFailure(
@@ -111,10 +114,10 @@ struct SecretServiceSource: SecretSource {
         let objects = try load()
         let lockedObjects = locked(objects)
         guard !lockedObjects.isEmpty else { return objects }
-        let elsewhere = "Unlock it in the desktop session, for example in Passwords and Keys (Seahorse)"
+        let elsewhere = "Unlock it in the desktop session, for example in Passwords and Keys (Seahorse) or KeePassXC"
         guard unlocks else {
             throw lockedFailure(
-                lockedObjects.map(\.name), "locked", advice: elsewhere + ", or add --unlock to be asked for its password.")
+                lockedObjects.map(\.name), "locked", advice: elsewhere + ", or add --unlock, which shows a prompt there.")
         }
         let unlocking = try ask { () throws(DBusFailure) in
             try service.unlock(lockedObjects.map(\.path), until: .after(milliseconds: timeouts.promptMilliseconds))
