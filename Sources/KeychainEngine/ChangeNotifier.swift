@@ -80,6 +80,9 @@ final class ChangeNotifier: Sendable {
                 return .version(version, try opened.keybag.lockState(at: version.lockEpoch))
             }
         } catch {
+            // While this look could not open the file, another thread may have kept a connection to the file that was there before. The calls
+            // after this must find what the look has found, because nothing is reported until that changes.
+            keychain.closeCurrent()
             return error.status == .itemNotFound ? .noKeychain : .unreadable
         }
     }

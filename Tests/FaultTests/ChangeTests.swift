@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
 import Foundation
+import Keybag
 import KeychainCore
 import KeychainEngine
+import KeychainStore
 import KeychainSystem
 import KeychainTestSupport
+import KeychainTesting
 import Synchronization
 import Testing
 import Valet
@@ -182,5 +185,67 @@ struct ChangeTests {
             try LocalKeychain(home: home).unlock(Passcode(text: "swordfish"), autoLock: .never)
             await listener.waitUntilValue(is: "1")
         }
+    }
+
+    @Test("A call after a notice does not use a keychain that was opened before")
+    func callAfterNotice() throws {
+        try withTemporaryDirectory { home in
+            try LocalKeychain(home: home).addItem("account", "secret")
+            let backend = RefusedLaterBackend(opened: try OpenedStore(home: home))
+            let keychain = LocalKeychain(backend: backend)
+            let statuses = Mutex<[KeychainStatus?]>([])
+            let observation = try keychain.observeChanges {
+                let failure = #expect(throws: KeychainFailure.self) { try keychain.secret(of: "account") }
+                statuses.withLock { $0.append(failure?.status) }
+            }
+            // The watch begins to open the keychain. Before it has, another thread opens it too, and then the file is replaced.
+            backend.beforeRefusal.withLock { action in
+                action = { #expect(throws: Never.self) { try keychain.secret(of: "account") } }
+            }
+            backend.report(.replaced)
+            #expect(statuses.withLock { $0 } == [.notAvailable])
+            observation.cancel()
+        }
+    }
+}
+
+/// A keychain whose file is replaced, while it is opened, by one that is refused.
+private final class RefusedLaterBackend: KeychainBackend {
+    private let opened: OpenedStore
+    /// Runs within the next opening, which is refused as all later ones are.
+    let beforeRefusal = Mutex<(@Sendable () -> Void)?>(nil)
+    private let isRefused = Atomic(false)
+    private let onEvent = Mutex<(@Sendable (ContentEvent) -> ContentFinding)?>(nil)
+
+    init(opened: OpenedStore) {
+        self.opened = opened
+    }
+
+    var entitlements: Entitlements { Entitlements(applicationIdentifier: "KeychainTestChild") }
+    var promptSettings: PromptSettings { PromptSettings(prompter: ScriptedPresencePrompter(), requester: "test") }
+    var newKeychainHolder: KeyHolderKind { .processMemory }
+
+    func passcodePolicy() -> PasscodePolicy { PasscodePolicy(minimumLength: 4, cost: .lowest) }
+
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
+        if let action = beforeRefusal.withLock({ $0.take() }) {
+            action()
+            isRefused.store(true, ordering: .relaxed)
+        }
+        guard !isRefused.load(ordering: .relaxed) else { throw SQLiteItemStore.failure(.superseded) }
+        let store = opened.store
+        return try opened.reopened(over: store, ProcessMemoryKeyHolder(storeID: store.storeID, epochSource: store.lockEpoch))
+    }
+
+    func watchContent(_ onEvent: @escaping @Sendable (ContentEvent) -> ContentFinding) -> any ContentWatch {
+        self.onEvent.withLock { $0 = onEvent }
+        return Watch()
+    }
+
+    /// Reports an event as the thread of the watch does.
+    func report(_ event: ContentEvent) { _ = onEvent.withLock { $0 }?(event) }
+
+    private final class Watch: ContentWatch {
+        func cancel() {}
     }
 }
