@@ -39,10 +39,14 @@ extension CallFailure {
         }
         self.init(status: status, reason: reason, detail: nil)
     }
+}
 
-    /// What a person can do; nil if there is nothing that holds in general.
+extension CallFailure.Reason {
+    /// What to do next; nil if there is nothing that holds in general.
     package var advice: String? {
-        switch reason {
+        switch self {
+        case .notFound: "Store one."
+        case .alreadyExists: "Replace it, or remove it first."
         case .locked: "Unlock the device."
         case .passcodeNotSet: "Set a passcode for the device."
         case .canceled, .notAuthenticated: "Try again."
@@ -50,7 +54,7 @@ extension CallFailure {
         case .missingEntitlement: "Add the access group to the entitlements of the program."
         case .outcomeUnknown: "Read the value again."
         case .busy: "Try again."
-        case .notFound, .alreadyExists, .cannotPrompt, .damaged, .readOnly, .noPlace, .protectorUnavailable, .unavailable: nil
+        case .cannotPrompt, .damaged, .readOnly, .noPlace, .protectorUnavailable, .unavailable: nil
         }
     }
 }
@@ -111,10 +115,14 @@ extension CallFailure {
         default: return .unavailable
         }
     }
+}
 
-    /// What a person can do; nil if there is nothing that holds in general.
+extension CallFailure.Reason {
+    /// What to do next; nil if there is nothing that holds in general.
     package var advice: String? {
-        switch reason {
+        switch self {
+        case .notFound: "Store one, or run `valet apps` to see which programs have values."
+        case .alreadyExists: "Replace it, or remove it first."
         case .locked: "Run `valet unlock`."
         case .passcodeNotSet: "Set a passcode with `valet passcode set`."
         case .canceled, .notAuthenticated: "Try again."
@@ -131,8 +139,7 @@ extension CallFailure {
         case .missingEntitlement: "Add the access group to the entitlements file of the program."
         case .outcomeUnknown: "Read the value again."
         case .busy: "Try again."
-        case .unavailable: "Run `valet status` to see where the keychain is."
-        case .notFound, .alreadyExists: nil
+        case .unavailable: "Run `valet status` to see its state."
         }
     }
 }

@@ -31,8 +31,11 @@ public enum KeychainError: Int, LocalizedError, CaseIterable, CustomStringConver
         }
     }
 
-    /// One sentence about the problem, in English.
+    /// One sentence about the problem and, if there is one, the next step, in English.
     public var errorDescription: String? { ValetFailure(self).errorDescription }
+
+    /// What to do next; nil if there is nothing that holds in general.
+    public var recoverySuggestion: String? { ValetFailure(self).recoverySuggestion }
 }
 
 extension KeychainError {

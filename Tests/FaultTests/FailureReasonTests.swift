@@ -81,7 +81,7 @@ struct FailureReasonTests {
         let lines = try run("KEYCHAIN_PROTECTOR=bogus \"$child\" typed-calls set")
         #expect(
             lines == [
-                "unavailable | -50 | The keychain is not available. Run `valet status` to see where the keychain is."
+                "unavailable | -50 | The keychain is not available. Run `valet status` to see its state."
             ], "\(lines)")
     }
 

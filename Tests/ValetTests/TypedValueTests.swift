@@ -392,7 +392,7 @@ struct ValetFailureTests {
     }
 
     @Test("An error of an untyped call has a reason too", arguments: KeychainError.allCases)
-    func fromKeychainError(_ error: KeychainError) {
+    func fromKeychainError(_ error: KeychainError) throws {
         let failure = ValetFailure(error)
         let expected: [KeychainError: ValetFailure.Reason] = [
             .couldNotAccessKeychain: .unavailable, .userCancelled: .canceled, .itemNotFound: .notFound,
@@ -401,6 +401,60 @@ struct ValetFailureTests {
         ]
         #expect(failure.reason == expected[error])
         #expect(failure.status == nil && failure.errorDescription?.hasSuffix(".") == true)
+        // Each text says what to do next.
+        let nextStep = try #require(error.recoverySuggestion)
+        #expect(error.localizedDescription.hasSuffix(". " + nextStep) && nextStep.hasSuffix("."))
+    }
+
+    private struct TooOld: Error { let quoted: String }
+
+    /// A value whose own coding fails and quotes it.
+    private struct Picky: Codable, Sendable {
+        var secret: String
+
+        init(secret: String) { self.secret = secret }
+
+        init(from decoder: any Decoder) throws {
+            throw TooOld(quoted: try decoder.singleValueContainer().decode(String.self))
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            throw TooOld(quoted: secret)
+        }
+    }
+
+    @Test("The error of a value's own coding can be examined, and no text of the failure quotes it")
+    func underlyingError() throws {
+        let key = ValetKey<Picky>("picky")
+        try vault.setString(#""swordfish""#, forKey: key.name)
+        let failures =
+            [
+                (failure { _ = try vault.value(for: key) }, .notDecodable(codingPath: [])),
+                (failure { try vault.update(key) { $0.secret = "" } }, .notDecodable(codingPath: [])),
+                (failure { try vault.set(Picky(secret: "swordfish"), for: key) }, .notEncodable(codingPath: [])),
+            ] as [(ValetFailure?, ValetFailure.Reason)]
+        for (failure, reason) in failures {
+            let failure = try #require(failure)
+            #expect(failure.reason == reason)
+            #expect((failure.underlyingError as? TooOld)?.quoted == "swordfish")
+            var texts = "\(failure) \(String(reflecting: failure)) \(failure.localizedDescription) \((failure as NSError).userInfo)"
+            dump(failure, to: &texts)
+            #expect(!texts.contains("swordfish"), "\(texts)")
+            #expect(failure.recoverySuggestion != nil)
+        }
+        // A missing field is an error of the coder, with more detail than the coding path.
+        try vault.setString(#"{"user":"Skroob"}"#, forKey: "github")
+        let decoding = failure { _ = try vault.value(for: .github) }
+        #expect(decoding?.underlyingError is DecodingError)
+        #expect(failure { _ = try vault.value(for: .text) }?.underlyingError == nil)
+    }
+
+    @Test("An absent value and one that exists already have the status of the keychain in each call")
+    func statuses() throws {
+        #expect(failure { _ = try vault.value(for: .text) }?.status == errSecItemNotFound)
+        #expect(failure { try vault.update(.text) { $0 = "" } }?.status == errSecItemNotFound)
+        try vault.set("a", for: .text)
+        #expect(failure { try vault.set("b", for: .text, onlyIfAbsent: true) }?.status == errSecDuplicateItem)
     }
 
     @Test("The errors of calls without types are explained on request")

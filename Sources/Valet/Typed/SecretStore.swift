@@ -134,7 +134,7 @@ extension SecretStore {
             try setObject(data, forKey: key.name)
             return true
         }
-        if !isStored { throw ValetFailure(reason: .alreadyExists) }
+        if !isStored { throw ValetFailure.alreadyExists }
     }
 
     /// Reads the value under a key.
@@ -187,11 +187,11 @@ extension SecretStore {
         _ key: ValetKey<Value>, withPrompt userPrompt: String = "", _ change: (inout Value) throws -> Void
     ) throws -> Value {
         let coder = coder
-        var outcome = Result<Value, any Error>.failure(ValetFailure(reason: .notFound))
+        var outcome = Result<Value, any Error>.failure(ValetFailure.notFound)
         try ValetFailure.translating { () throws(KeychainError) in
             try modifyObject(forKey: key.name, withPrompt: userPrompt) { object in
                 guard let stored = object else {
-                    outcome = .failure(ValetFailure(reason: .notFound))
+                    outcome = .failure(ValetFailure.notFound)
                     return
                 }
                 outcome = Result {

@@ -5,7 +5,7 @@ internal import KeychainServices
 /// The error of the typed calls of a valet: a reason for the program, and a text for the person.
 ///
 /// No text contains a key or a value. ``KeychainError`` has fewer cases; ``init(_:)`` is the way from it to a reason.
-public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
+public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, CustomReflectable {
     /// Why a call failed.
     public enum Reason: Hashable, Sendable {
         /// The key is the empty string.
@@ -60,8 +60,12 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
     ///
     /// It can name files and access groups.
     public let failureReason: String?
-    /// What a person can do; nil if there is nothing that holds in general.
+    /// What to do next; nil if there is nothing that holds in general.
     public let recoverySuggestion: String?
+    /// The error that the coder threw; nil except with the reasons ``Reason/notDecodable(codingPath:)`` and ``Reason/notEncodable(codingPath:)``.
+    ///
+    /// It can quote the value, so do not show or log it. It appears neither in the texts of the failure nor in its mirror.
+    public let underlyingError: (any Error)?
 
     /// One sentence about the problem and, if there is one, the next step.
     public var errorDescription: String? { [problem, recoverySuggestion].compactMap(\.self).joined(separator: " ") }
@@ -72,12 +76,32 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
         return (errorDescription ?? "") + (facts.isEmpty ? "" : " (\(facts))")
     }
 
-    init(reason: Reason, _ failure: CallFailure? = nil) {
+    /// ``reason`` and ``status`` only: what `dump` prints quotes no value.
+    public var customMirror: Mirror { Mirror(self, children: ["reason": reason, "status": status as Any]) }
+
+    /// Creates the failure of a call that does not come from the keychain.
+    init(reason: Reason, underlyingError: (any Error)? = nil) {
         self.reason = reason
+        status = nil
+        failureReason = nil
+        recoverySuggestion = reason.advice
+        self.underlyingError = underlyingError
+    }
+
+    private init(_ reason: CallFailure.Reason, _ failure: CallFailure?) {
+        self.reason = Reason(reason)
         status = failure?.status
         failureReason = failure?.detail
-        recoverySuggestion = failure?.advice
+        recoverySuggestion = reason.advice
+        underlyingError = nil
     }
+
+    /// There is no value under the key.
+    static let notFound = ValetFailure(
+        .notFound, CallFailure(status: errSecItemNotFound, reason: .notFound, detail: nil))
+    /// There is a value under the key already.
+    static let alreadyExists = ValetFailure(
+        .alreadyExists, CallFailure(status: errSecDuplicateItem, reason: .alreadyExists, detail: nil))
 
     /// Runs calls that throw ``KeychainError``, and throws their error with its reason.
     ///
@@ -106,10 +130,10 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
         switch error {
         case .emptyKey: self.init(reason: .emptyKey)
         case .emptyValue: self.init(reason: .emptyValue)
-        case .itemNotFound: self.init(reason: .notFound, failure)
-        case .userCancelled: self.init(reason: failure.map { Reason($0.reason) } ?? .canceled, failure)
-        case .missingEntitlement: self.init(reason: .missingEntitlement, failure)
-        case .couldNotAccessKeychain: self.init(reason: failure.map { Reason($0.reason) } ?? .unavailable, failure)
+        case .itemNotFound: self.init(.notFound, failure)
+        case .userCancelled: self.init(failure?.reason ?? .canceled, failure)
+        case .missingEntitlement: self.init(.missingEntitlement, failure)
+        case .couldNotAccessKeychain: self.init(failure?.reason ?? .unavailable, failure)
         }
     }
 
@@ -148,6 +172,18 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible {
 }
 
 extension ValetFailure.Reason {
+    /// What to do next about a failure that does not come from the keychain.
+    fileprivate var advice: String? {
+        switch self {
+        case .emptyKey: "Use a key of at least one character."
+        case .emptyValue: "To delete a value, remove it."
+        case .notText: "Read it as data."
+        case .notDecodable: "Compare the type with that of the program that stored the value, or store the value again."
+        case .notEncodable: "Compare the value with what its coder accepts."
+        default: nil
+        }
+    }
+
     fileprivate init(_ reason: CallFailure.Reason) {
         self =
             switch reason {

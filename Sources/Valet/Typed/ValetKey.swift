@@ -39,7 +39,7 @@ extension ValetKey {
         do {
             return try (coder ?? valetCoder).encode(value)
         } catch {
-            throw ValetFailure(reason: .notEncodable(codingPath: (error as? EncodingError)?.codingPath ?? []))
+            throw ValetFailure(reason: .notEncodable(codingPath: (error as? EncodingError)?.codingPath ?? []), underlyingError: error)
         }
     }
 
@@ -53,7 +53,7 @@ extension ValetKey {
         do {
             return try (coder ?? valetCoder).decode(Value.self, from: data)
         } catch {
-            throw ValetFailure(reason: .notDecodable(codingPath: (error as? DecodingError)?.codingPath ?? []))
+            throw ValetFailure(reason: .notDecodable(codingPath: (error as? DecodingError)?.codingPath ?? []), underlyingError: error)
         }
     }
 }
