@@ -6,13 +6,15 @@ internal import Foundation
 ///
 /// If the task is canceled, the wait ends with a `CancellationError`. A call that has begun completes nevertheless; one that has not is not
 /// made. In a forked child, which has no other threads, `body` runs on the caller's thread.
+///
+/// `mayPrompt` says whether `body` may wait for a person. No other call waits for a thread of such calls.
 nonisolated(nonsending) package func withBlockingCalls<Result>(
-    _ body: @escaping @Sendable () throws -> sending Result
+    mayPrompt: Bool = false, _ body: @escaping @Sendable () throws -> sending Result
 ) async throws -> sending Result {
     guard !isForkedChild else { return try body() }
     let wait = CancelableWait<Result>()
     return try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { wait.begin(body, $0) }
+        try await withCheckedThrowingContinuation { wait.begin(body, mayPrompt: mayPrompt, $0) }
     } onCancel: {
         wait.cancel()
     }
@@ -26,7 +28,9 @@ private final class CancelableWait<Result>: @unchecked Sendable {
     private var continuation: CheckedContinuation<Result, any Error>?
     private var isCanceled = false
 
-    func begin(_ body: @escaping @Sendable () throws -> sending Result, _ continuation: CheckedContinuation<Result, any Error>) {
+    func begin(
+        _ body: @escaping @Sendable () throws -> sending Result, mayPrompt: Bool, _ continuation: CheckedContinuation<Result, any Error>
+    ) {
         let isCanceled = lock.withLock {
             if !self.isCanceled { self.continuation = continuation }
             return self.isCanceled
@@ -38,7 +42,7 @@ private final class CancelableWait<Result>: @unchecked Sendable {
             return
         }
         // The task has the caller's task-local values and priority, and is not canceled with the caller.
-        Task(executorPreference: BlockingCallExecutor.shared) { self.run(body) }
+        Task(executorPreference: mayPrompt ? BlockingCallExecutor.prompting : .shared) { self.run(body) }
     }
 
     private func run(_ body: @Sendable () throws -> sending Result) {
@@ -72,6 +76,8 @@ private final class CancelableWait<Result>: @unchecked Sendable {
 package final class BlockingCallExecutor: TaskExecutor, @unchecked Sendable {
     // Unchecked: `lock` guards the variables.
     package static let shared = BlockingCallExecutor(maximumCallCount: 64)
+    /// For calls that may wait for a person: a prompt can be open for a minute.
+    static let prompting = BlockingCallExecutor(maximumCallCount: 64)
 
     private let maximumCallCount: Int
     private let lock = NSLock()

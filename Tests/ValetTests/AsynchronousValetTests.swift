@@ -170,6 +170,21 @@ struct AsynchronousValetTests {
         for read in reads { await #expect(throws: KeychainError.userCancelled) { try await read.value } }
     }
 
+    @Test("Calls that wait for a person do not delay the calls of valets that never prompt")
+    func promptsAndOtherCalls() async throws {
+        _ = try keychainWithPasscode()
+        let enclave = try enclaveValet()
+        try vault.setString("swordfish", forKey: "key")
+        let gate = Gate()
+        // The number of calls that run at the same time.
+        let waiting = (0..<64).map { _ in Task { try await enclave.asynchronously.run { _ in gate.pass() } } }
+        await gate.arrivals(64)
+        #expect(try await vault.asynchronously.string(forKey: "key") == "swordfish")
+        #expect(try await vault.coding(with: JSONValetCoder()).asynchronously.containsObject(forKey: "key"))
+        gate.open()
+        for call in waiting { try await call.value }
+    }
+
     @Test("A cancellation ends the wait, not the call")
     func cancellation() async throws {
         let gate = Gate()

@@ -10,7 +10,8 @@ internal import KeychainServices
 /// the main actor nor other tasks. Task-local values and the priority of the caller hold in the call. Results and errors are those of the synchronous
 /// calls; if the task is canceled, the wait ends with a `CancellationError`, and a call that has begun completes nevertheless.
 ///
-/// At most 64 calls run at the same time, and others wait, the most urgent first. A prompt is such a call until it is answered or times out.
+/// At most 64 calls run at the same time, and others wait, the most urgent first. A prompt is such a call until it is answered or times out. The
+/// calls of ``Valet`` never wait for those of valets that prompt, which are counted separately.
 public struct AsynchronousValet<Store: SecretStore>: Sendable {
     let store: Store
 
@@ -25,8 +26,11 @@ public struct AsynchronousValet<Store: SecretStore>: Sendable {
         _ calls: @escaping @Sendable (Store) throws -> sending Result
     ) async throws -> sending Result {
         let store = store
-        return try await withBlockingCalls { try calls(store) }
+        return try await withBlockingCalls(mayPrompt: Self.mayPrompt) { try calls(store) }
     }
+
+    /// False for valets that never wait for a person.
+    private static var mayPrompt: Bool { Store.self != Valet.self && Store.self != CodingStore<Valet>.self }
 }
 
 extension SecretStore {
