@@ -34,7 +34,8 @@ struct KeychainNamespace: Hashable, Sendable {
     /// The same programs can use it in the same lock states. Its items are read without a prompt and stay on the device.
     var renewals: KeychainNamespace {
         KeychainNamespace(
-            service: ExactString("VAL_Renewals_" + service.value), accessGroup: accessGroup, accessibilityAttribute: accessibilityAttribute)
+            service: ExactString(RenewalNotes.servicePrefix + service.value), accessGroup: accessGroup,
+            accessibilityAttribute: accessibilityAttribute)
     }
 
     /// Finds every item of the namespace.
@@ -52,6 +53,12 @@ struct KeychainNamespace: Hashable, Sendable {
         if isSynchronizable { query = query.with([kSecAttrSynchronizable as String: true]) }
         return query
     }
+}
+
+/// The items that note which task renews a value.
+package enum RenewalNotes {
+    /// The service of such an item begins with it; the service of the valet follows.
+    package static let servicePrefix = "VAL_Renewals_"
 }
 
 /// The name of a valet, which determines the service and the access group of its items.

@@ -23,7 +23,9 @@ struct AppsCommand: ParsableCommand {
     func run() throws {
         let session = try CommandSession.forWholeKeychain(passcode: passcode.read())
         let survey = try Self.survey(session)
-        let rows = survey.accounts.map { place, accounts in
+        // The note of a renewal, which a program that was killed leaves behind, is no secret of a person.
+        let places = survey.accounts.filter { !$0.key.service.hasPrefix(RenewalNotes.servicePrefix) }
+        let rows = places.map { place, accounts in
             let description = PlaceDescription(place)
             // A valet stores one item to find out whether it can store any.
             let count = accounts.count { $0 != Canary.key }
