@@ -148,7 +148,7 @@ let package = Package(
             name: "KeychainEngineTests",
             dependencies: [
                 "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "Contracts", "KeychainTesting",
-                "KeychainTestSupport", "KeychainTestChild", "CKeychainShims",
+                "KeychainTestSupport", "KeychainTestChild", "CKeychainShims", "SyncCore",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),

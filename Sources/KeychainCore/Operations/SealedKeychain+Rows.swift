@@ -173,7 +173,7 @@ extension SealedKeychain {
     /// Throws `.parameter` if the item is too large, and a failure with `needs` if the application password is missing.
     func seal(
         _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl,
-        digests known: RowDigests? = nil, lockEpoch: any LockEpochReading
+        digests known: RowDigests? = nil, revision: Identifier128 = .random(), lockEpoch: any LockEpochReading
     ) throws(KeychainFailure) -> SealedRow {
         guard attributes.byteCount + (secret?.count ?? 0) <= Self.largestItemByteCount else {
             throw KeychainFailure(.parameter, "an item is larger than \(Self.largestItemByteCount >> 20) MiB")
@@ -185,7 +185,7 @@ extension SealedKeychain {
         attributes[.sha1] = nil
         attributes[.sha1] = .data(cipher.fingerprint(of: attributes, secret: secret))
         let header = RowHeader(
-            reference: reference, accessibility: accessibility, classKeyGeneration: generation, revision: .random(),
+            reference: reference, accessibility: accessibility, classKeyGeneration: generation, revision: revision,
             isSynchronizable: attributes.flag(.synchronizable) ?? false, isTombstone: attributes.flag(.tombstone) ?? false,
             serviceDigest: digests.service, accountDigest: digests.account, remainingKeyDigest: digests.remainingKey,
             accessGroupDigest: digests.accessGroup, attributeDigests: digests.others
