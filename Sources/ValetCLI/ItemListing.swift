@@ -17,7 +17,7 @@ struct ListedItem {
 ///
 /// Items are sorted by the bytes of their keys.
 enum ItemListing {
-    static func lines(_ keys: Set<String>) -> String {
+    static func lines(_ keys: [String]) -> String {
         keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map { $0 + "\n" }.joined()
     }
 

@@ -146,6 +146,11 @@ struct BackupRestoreCommand: ParsableCommand {
         let summary = try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in
             try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun, acceptingCost: acceptCost)
         }
+        // A keychain in which nothing was before is usually a new one, in place of one that may have had a passcode.
+        let isNew = summary.replacedCount == 0 && summary.unchangedCount == 0 && summary.conflicts.isEmpty
+        if isNew, !dryRun, try !session.status().isPasscodeSet {
+            WarningLog.add("this keychain has no passcode, and a backup does not contain one; `valet passcode set` sets one")
+        }
         try StandardOutput.write(
             Self.lines(summary, dryRun: dryRun), afterAction: dryRun ? "nothing was changed" : "the backup was restored")
     }

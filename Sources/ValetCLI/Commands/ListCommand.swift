@@ -33,7 +33,7 @@ struct ListCommand: ParsableCommand {
         let valet = try selected.requireListable()
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         guard json || StandardOutput.isTerminal else {
-            let keys = try session.perform { try valet.allKeys(userPrompt: reason) }
+            let keys = try session.perform { try valet.keyList(userPrompt: reason) }
             return try StandardOutput.write(Data(ItemListing.lines(keys).utf8))
         }
         let items = try session.perform { try selected.items(of: valet, reason: reason) }

@@ -142,13 +142,18 @@ struct RunCommand: ParsableCommand {
         of valet: any ListableValet, without given: [SecretAssignment], _ lines: [FileLine], _ session: CommandSession, _ reason: String
     ) throws(CommandFailure) -> [SecretAssignment] {
         let names = Set(given.map(\.name) + lines.map(\.name))
-        let keys = try session.perform { try valet.allKeys(userPrompt: reason) }
+        let keys = try session.perform { try valet.keyList(userPrompt: reason) }
+        guard !keys.isEmpty else {
+            throw CommandFailure(
+                .notFound, "this valet has no secrets; the command was not run",
+                advice: "Check --identifier, --accessibility, --group, and --app; `valet apps` lists the valets that have secrets.")
+        }
         if let key = keys.sorted().first(where: { !VariableName.isValid($0) }) {
             throw CommandFailure(
                 .usage, "\(ItemListing.escapingUnprintable(key)) is not the name of a variable; the command was not run",
                 advice: "Omit --all, and give the variables with --env NAME=KEY.")
         }
-        return keys.subtracting(names).sorted().map { SecretAssignment(name: $0, key: $0) }
+        return keys.filter { !names.contains($0) }.sorted().map { SecretAssignment(name: $0, key: $0) }
     }
 
     private func secret(
@@ -159,8 +164,14 @@ struct RunCommand: ParsableCommand {
         } catch {
             let failure = session.addingOtherPlaces(of: assignment.key, than: selected, to: error)
             throw CommandFailure(
-                failure.status, "\(failure.problem) (for \(assignment.name)); the command was not run", advice: failure.advice)
+                failure.status, "\(failure.problem) (\(place(of: assignment))); the command was not run", advice: failure.advice)
         }
+    }
+
+    /// How a message names the variable, and the key if it has another name.
+    private func place(of assignment: SecretAssignment) -> String {
+        let key = assignment.key == assignment.name ? "" : "key \(ItemListing.escapingUnprintable(assignment.key)), "
+        return "\(key)for \(assignment.name)"
     }
 
     /// Returns a secret for the environment, where a NUL byte would end it.

@@ -41,9 +41,8 @@ struct DockerSource: SecretSource {
                 .usage, "\(ItemListing.escapingUnprintable(repeatedName)) is given twice in \(file.name); nothing was stored",
                 advice: "Remove one of the two.")
         }
-        var content = SourceContent(
-            removalAdvice: "The file still contains the secrets. `docker logout REGISTRY` removes one, or all: rm -- "
-                + SourceFile.quotedForShell(file.path))
+        // The file also has settings, so it is not removed as a whole.
+        var content = SourceContent(removalAdvice: "The file still contains the secrets. Remove each with: docker logout REGISTRY")
         let auths = configuration.auths ?? [:]
         let helpers = configuration.credHelpers ?? [:]
         for registry in Set(auths.keys).union(helpers.keys).sorted() {

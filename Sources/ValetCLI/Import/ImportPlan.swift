@@ -99,7 +99,7 @@ struct ImportPlan {
         let sameCount = steps.count { $0.step == .isStored }
         if sameCount > 0 { lines.append("\(Self.secrets(sameCount)) already stored with the same value.") }
         lines += content.omissions.map { "not imported: \($0.note)" }
-        if keptKeys.isEmpty {
+        if keptKeys.isEmpty, !content.secrets.isEmpty {
             // A source is not removed by its name alone while it has something that is stored nowhere else.
             lines.append(content.isComplete ? content.removalAdvice : "Keep the source: it has more than was stored.")
         }
