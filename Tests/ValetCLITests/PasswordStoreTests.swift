@@ -20,9 +20,12 @@ struct PasswordStoreTests {
             for folder in ["bin", "store"] {
                 try FileManager.default.createDirectory(atPath: "\(directory)/\(folder)", withIntermediateDirectories: true)
             }
-            let gpg = URL(filePath: "\(directory)/bin/gpg")
-            try Data("#!/bin/sh\nfor entry; do :; done\n\(script)\n".utf8).write(to: gpg)
-            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: gpg.path)
+            let text = URL(filePath: "\(directory)/gpg.sh")
+            try Data("#!/bin/sh\nfor entry; do :; done\n\(script)\n".utf8).write(to: text)
+            // A program cannot be run while it is open for writing, and the children of other tests inherit this process's descriptors.
+            let installing = try ChildProcess.run(
+                "/usr/bin/install", ["-m", "700", text.path, "\(directory)/bin/gpg"], environment: ["PATH": "/usr/bin:/bin"])
+            #expect(installing.ending == .exited(0))
             for entry in entries { try Data("value of \(entry)".utf8).write(to: URL(filePath: "\(directory)/store/\(entry).gpg")) }
         }
 
