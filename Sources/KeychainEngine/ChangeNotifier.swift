@@ -75,7 +75,8 @@ final class ChangeNotifier: Sendable {
 
     private static func content(of keychain: LocalKeychain) -> Content {
         do throws(KeychainFailure) {
-            return try keychain.perform(creating: false) { opened throws(KeychainFailure) in
+            // An older keybag may have no passcode, and would seem unlocked: then an unlock would be no change.
+            return try keychain.performOnCurrentKeybag { opened throws(KeychainFailure) in
                 let version = try keychain.backend.contentVersion(of: opened)
                 return .version(version, try opened.keybag.lockState(at: version.lockEpoch))
             }

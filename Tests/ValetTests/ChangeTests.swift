@@ -47,6 +47,19 @@ struct ChangeTests {
         #expect(await changes.next() != nil)
     }
 
+    @Test("An unlock is reported to a program that has not looked since another one set the passcode")
+    func unlockAfterOlderKeybag() async throws {
+        try vault.setString("1", forKey: "key")
+        // By another program, as it were.
+        let keychain = try keychainWithPasscode()
+        try keychain.lock()
+        var changes = vault.changes.makeAsyncIterator()
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try vault.string(forKey: "key") }
+        try keychain.unlock()
+        #expect(await changes.next() != nil)
+        #expect(try vault.string(forKey: "key") == "1")
+    }
+
     @Test("The loop ends with its task")
     func cancellation() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
