@@ -191,7 +191,7 @@ private struct ItemRestorer {
     mutating func restore(_ item: BackupItem) throws(KeychainFailure) {
         let itemClass = item.reference.itemClass
         let digests = try RowDigests(of: item.attributes, in: itemClass, using: keychain.digests)
-        guard let present = try firstRow(digests.samePrimaryKey(in: itemClass)) else { return try add(item) }
+        guard let present = try reading.firstRow(matching: digests.samePrimaryKey(in: itemClass)) else { return try add(item) }
         switch try keychain.openForWriting(present, in: reading) {
         case .opened where present.header.isTombstone:
             // An item that was deleted after the backup is restored too.
@@ -232,7 +232,7 @@ private struct ItemRestorer {
     private mutating func add(_ item: BackupItem) throws(KeychainFailure) {
         var reference = item.reference
         // Another item has this reference: it was moved to another key. It keeps the reference; the restored item gets a new one.
-        if try firstRow(RowQuery(itemClass: reference.itemClass, id: reference.id)) != nil {
+        if try reading.firstRow(matching: RowQuery(itemClass: reference.itemClass, id: reference.id)) != nil {
             reference = PersistentReference(itemClass: reference.itemClass, id: .random())
         }
         try writing?.insert(try seal(item, reference: reference))
@@ -247,14 +247,5 @@ private struct ItemRestorer {
         var attributes = item.attributes
         return try keychain.seal(
             &attributes, secret: item.secret, reference: reference, control: AccessControl(item.accessibility), lockEpoch: reading)
-    }
-
-    private func firstRow(_ query: RowQuery) throws(KeychainFailure) -> SealedRow? {
-        var found: SealedRow?
-        try reading.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
-            found = row
-            return .stop
-        }
-        return found
     }
 }

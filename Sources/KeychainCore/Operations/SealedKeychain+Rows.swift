@@ -138,6 +138,18 @@ extension SealedKeychain {
     }
 }
 
+extension ItemReading {
+    /// Returns the first matching row with its secret, which the row tag covers; nil if there is none.
+    func firstRow(matching query: RowQuery) throws(KeychainFailure) -> SealedRow? {
+        var found: SealedRow?
+        try forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
+            found = row
+            return .stop
+        }
+        return found
+    }
+}
+
 extension SealedKeychain {
     /// Verifies the rows that the search key finds, of a search that found no item because another condition excluded such rows.
     ///

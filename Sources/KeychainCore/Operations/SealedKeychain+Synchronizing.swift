@@ -96,19 +96,7 @@ private struct SyncRows: SyncItemWriting {
         return ItemName(digest)
     }
 
-    /// Returns the row of an item with its secret, which the row tag covers.
-    private func row(of item: ItemID) throws(KeychainFailure) -> SealedRow? {
-        try firstRow(RowQuery(id: item))
-    }
-
-    private func firstRow(_ query: RowQuery) throws(KeychainFailure) -> SealedRow? {
-        var found: SealedRow?
-        try store.forEachRow(matching: query, includingSecrets: true) { row throws(KeychainFailure) in
-            found = row
-            return .stop
-        }
-        return found
-    }
+    private func row(of item: ItemID) throws(KeychainFailure) -> SealedRow? { try store.firstRow(matching: RowQuery(id: item)) }
 
     /// Opens a row; nil if it is damaged, or its class or access control keeps it on this device.
     private func content(of row: SealedRow) throws(KeychainFailure) -> SyncContent? {
