@@ -21,8 +21,8 @@ extension AsynchronousValet {
     ///   - renew: A closure that receives the expired value and returns a new one. It runs in the context of the caller.
     /// - Returns: The value, or the renewed one.
     /// - Throws: The errors of `renew`, ``ValetFailure`` with the reasons of ``SecretStore/value(for:withPrompt:)`` and
-    ///   ``SecretStore/set(_:for:onlyIfAbsent:)``, or `CancellationError`. If the keychain cannot be written, `renew` is not called. If
-    ///   the renewed value cannot be stored, for example because the keychain was locked meanwhile, it is lost.
+    ///   ``SecretStore/set(_:for:onlyIfAbsent:)``, or `CancellationError`. If there is no value, or the keychain cannot be written, `renew`
+    ///   is not called. If the renewed value cannot be stored, for example because the keychain was locked meanwhile, it is lost.
     nonisolated(nonsending) public func refresh<Value>(
         _ key: ValetKey<Value>, if isExpired: (Value) -> Bool, timeoutSeconds: Double = 60, withPrompt userPrompt: String = "",
         renew: nonisolated(nonsending) (Value) async throws -> Value
