@@ -83,6 +83,16 @@ package struct KeybagDocument: Sendable {
         var sealedPasscodeSecret: SealedObject?
     }
 
+    package var isPasscodeSet: Bool { content.passcode != nil }
+
+    /// Whether both have the same passcode, or none.
+    package func hasSamePasscode(as other: KeybagDocument) -> Bool { content.passcode == other.content.passcode }
+
+    /// Whether both have the same recovery key, or none.
+    package func hasSameRecoveryKey(as other: KeybagDocument) -> Bool {
+        content.recovery?.publicKey == other.content.recovery?.publicKey
+    }
+
     /// The newest generation of a class, which new writes use.
     func newestGeneration(of accessibility: ItemAccessibility) -> UInt32? {
         classKeys.last { $0.id.accessibility == accessibility }?.id.generation

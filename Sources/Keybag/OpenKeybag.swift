@@ -117,7 +117,7 @@ package final class OpenKeybag: Sendable {
 extension OpenKeybag {
     package var identity: KeybagIdentity { document.identity }
 
-    package var isPasscodeSet: Bool { document.content.passcode != nil }
+    package var isPasscodeSet: Bool { document.isPasscodeSet }
 
     /// Nil while no passcode is set.
     package var passcodeCost: PasscodeCost? { document.content.passcode?.cost }

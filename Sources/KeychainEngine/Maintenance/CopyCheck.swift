@@ -13,6 +13,10 @@ struct CopyCheck {
         let storeID: StoreID
         /// The cipher of the copy's state.
         let stateCipher: any StateCipher
+        /// The keybag of the copy.
+        let keybag: KeybagDocument
+        /// Whether it is the one that was stored last, as far as the anchors show.
+        let hasNewestKeybag: Bool
         /// Whether more changes are missing than those that the copy is known to lack.
         var isOlder = false
         /// Whether the keybag of the copy is not the one that was stored last.
@@ -33,7 +37,9 @@ struct CopyCheck {
         let structuralCount = try store.integrityProblems().count
         let stored = try store.keybag()
         let keybag = try openKeybag(stored, storeID: store.storeID)
-        var findings = Findings(storeID: store.storeID, stateCipher: keybag.stateCipher)
+        var findings = Findings(
+            storeID: store.storeID, stateCipher: keybag.stateCipher, keybag: keybag.document,
+            hasNewestKeybag: try hasNewestKeybag(store, keybag))
         if structuralCount > 0 { findings.problems.append("\(structuralCount) problems in the structure of the file") }
         if keybag.damagedCopyCount > 0 { findings.problems.append("\(keybag.damagedCopyCount) of the copies of the keybag") }
         let keychain = SealedKeychain(
@@ -43,14 +49,26 @@ struct CopyCheck {
             findings.problems.append(problem.description)
         }
         if missingChangeCount > 0 {
-            let directory = configuration.keyDirectory
-            findings.isOlder = try !store.isNewest(except: missingChangeCount, with: keybag.stateCipher, anchorsIn: directory)
-            findings.isKeybagReplaced = try !store.hasNewestKeybag(
-                keybag.document.encoded, with: keybag.stateCipher, anchorsIn: directory)
+            findings.isOlder = try !store.isNewest(
+                except: missingChangeCount, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)
+            findings.isKeybagReplaced = !findings.hasNewestKeybag
         }
         findings.itemCount = rows.checkedCount
         findings.damagedItemCount = rows.findings.count + rows.damagedPageRowCount
         return findings
+    }
+
+    /// Returns the keybag of the store, if it can be read and is the one that was stored last.
+    func newestKeybag(ofStoreAt path: String) -> KeybagDocument? {
+        guard let store = try? SQLiteItemStore(openingAt: path, options: configuration.storeOptions) else { return nil }
+        defer { store.close() }
+        guard let keybag = try? openKeybag(try store.keybag(), storeID: store.storeID), (try? hasNewestKeybag(store, keybag)) == true
+        else { return nil }
+        return keybag.document
+    }
+
+    private func hasNewestKeybag(_ store: SQLiteItemStore, _ keybag: OpenKeybag) throws(KeychainFailure) -> Bool {
+        try store.hasNewestKeybag(keybag.document.encoded, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)
     }
 
     /// Makes the state of a checked copy, which is about to replace the store, newer than every state of the store.

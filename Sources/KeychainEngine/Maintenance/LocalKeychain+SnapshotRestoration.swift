@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Keybag
 package import KeychainCore
 internal import KeychainStore
 
@@ -8,10 +9,27 @@ package struct SnapshotReport: Sendable {
     package internal(set) var itemCount = 0
     /// How many of them are damaged; restoring keeps them.
     package internal(set) var damagedItemCount = 0
+    /// Whether the snapshot has a passcode.
+    package internal(set) var isPasscodeSet = false
+    /// Whether the passcode was set, changed, or removed since the snapshot was made, or may have been.
+    package internal(set) var hasOtherPasscode = false
+    /// Whether the keychain has a recovery key that does not open the snapshot.
+    package internal(set) var lacksRecoveryKey = false
     /// Whether the snapshot has replaced the keychain.
     package internal(set) var isRestored = false
     /// The path of the keychain's previous file; nil if nothing was changed or there was none.
     package internal(set) var originalPath: String?
+
+    /// Compares the keybag of the snapshot with that of the keychain, or with what the anchors tell about it if that cannot be read.
+    fileprivate mutating func compare(_ findings: CopyCheck.Findings, withKeybag newest: KeybagDocument?) {
+        isPasscodeSet = findings.keybag.isPasscodeSet
+        guard let newest else {
+            hasOtherPasscode = !findings.hasNewestKeybag
+            return
+        }
+        hasOtherPasscode = !newest.hasSamePasscode(as: findings.keybag)
+        lacksRecoveryKey = newest.hasRecoveryKey && !newest.hasSameRecoveryKey(as: findings.keybag)
+    }
 }
 
 extension LocalKeychain {
@@ -23,12 +41,15 @@ extension LocalKeychain {
     /// - Parameters:
     ///   - path: The absolute path of the snapshot.
     ///   - applying: Whether to replace the keychain. Otherwise the snapshot is only checked.
+    ///   - acceptingKeybag: Whether the snapshot may have another passcode than the keychain, or none.
     /// - Returns: The findings.
     /// - Throws: `.itemNotFound` if there is no such file; `.decode` if the file is damaged or not a snapshot; `.parameter` if it belongs to
     ///   another keychain, or is a file of the keychain itself; `.notAvailable` if it has a newer version, or another program writes to the
-    ///   keychain for too long; `.unimplemented` for a keychain in memory; and the errors of the protector if it does not release the device
-    ///   secret.
-    package func restoreSnapshot(fromPath path: String, applying: Bool) throws(KeychainFailure) -> SnapshotReport {
+    ///   keychain for too long; a failure with the cause `.unexpectedState(.keybagReplaced)` if the keybag is not accepted; `.unimplemented` for a
+    ///   keychain in memory; and the errors of the protector if it does not release the device secret.
+    package func restoreSnapshot(
+        fromPath path: String, applying: Bool, acceptingKeybag: Bool = false
+    ) throws(KeychainFailure) -> SnapshotReport {
         let configuration = try configuration()
         try ReservedPaths(of: configuration).requireNotReserved(path)
         return try addingContext { () throws(KeychainFailure) in
@@ -46,8 +67,11 @@ extension LocalKeychain {
                 }
                 report.itemCount = findings.itemCount
                 report.damagedItemCount = findings.damagedItemCount
-                if applying { try check.makeNewest(copyAt: copyPath, findings, replacing: configuration.storePath) }
-                return applying
+                report.compare(findings, withKeybag: check.newestKeybag(ofStoreAt: configuration.storePath))
+                guard applying else { return false }
+                guard acceptingKeybag || !report.hasOtherPasscode else { throw SQLiteItemStore.failure(.keybagReplaced) }
+                try check.makeNewest(copyAt: copyPath, findings, replacing: configuration.storePath)
+                return true
             }
             if case .done(let original) = outcome {
                 report.isRestored = true

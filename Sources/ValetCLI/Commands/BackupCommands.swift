@@ -212,6 +212,9 @@ struct BackupRestoreSnapshotCommand: ParsableCommand {
             snapshot was made is no longer in the keychain, but stays in its previous file, which is kept beside the new one. Items of other \
             programs are replaced too.
 
+            The passcode and the recovery key become those of the time of the snapshot. If the passcode has changed since, --accept-keybag is \
+            required.
+
             Programs that use the keychain may continue to run. Asks for confirmation; without a terminal, --yes is required.
             """
     )
@@ -222,25 +225,46 @@ struct BackupRestoreSnapshotCommand: ParsableCommand {
     @Flag(help: "Do not ask for confirmation.")
     var yes = false
 
+    @Flag(help: "Accept the passcode of the snapshot, or that it has none.")
+    var acceptKeybag = false
+
     func run() throws {
         let path = try BackupPath.absolute(file)
         try BackupPath.requireReadable(path)
         let session = try CommandSession.forWholeKeychain()
-        let found = try Self.restore(session, path, applying: false)
+        let found = try restore(session, path, applying: false)
         let items = found.itemCount == 1 ? "1 item" : "\(found.itemCount) items"
         let damaged = found.damagedItemCount == 0 ? "none damaged" : "\(found.damagedItemCount) damaged"
         try StandardOutput.writeLine("The snapshot has \(items), \(damaged).")
+        try requireKeybagAccepted(found)
         try Confirmation.require(
             "Replace the whole keychain with it, and keep the previous file?", isGiven: yes, "replacement",
             otherwise: "the keychain was not changed")
-        let done = try Self.restore(session, path, applying: true)
+        let done = try restore(session, path, applying: true)
         let kept = done.originalPath.map { " The previous file is \(ItemListing.escapingUnprintable($0))" } ?? ""
         try StandardOutput.write(["Restored the snapshot." + kept], afterAction: "the snapshot was restored")
     }
 
-    private static func restore(_ session: CommandSession, _ path: String, applying: Bool) throws(CommandFailure) -> SnapshotReport {
+    private func requireKeybagAccepted(_ found: SnapshotReport) throws(CommandFailure) {
+        if found.lacksRecoveryKey {
+            try StandardOutput.writeLine("The recovery key of the keychain does not open it: create another one afterwards.")
+        }
+        guard found.hasOtherPasscode else { return }
+        try StandardOutput.writeLine(
+            "The keys of the keychain were changed after it was made. "
+                + (found.isPasscodeSet ? "Its passcode is the one of that time." : "It has no passcode."))
+        guard acceptKeybag else {
+            throw CommandFailure(
+                .usage, "the passcode of the snapshot is not the present one; the keychain was not changed",
+                advice: found.isPasscodeSet
+                    ? "If you know the passcode of that time, add --accept-keybag."
+                    : "Add --accept-keybag; then set a passcode with `valet passcode set`.")
+        }
+    }
+
+    private func restore(_ session: CommandSession, _ path: String, applying: Bool) throws(CommandFailure) -> SnapshotReport {
         try BackupFailure.translatingSnapshotFailures(path) { () throws(KeychainFailure) in
-            try session.keychain.restoreSnapshot(fromPath: path, applying: applying)
+            try session.keychain.restoreSnapshot(fromPath: path, applying: applying, acceptingKeybag: acceptKeybag)
         }
     }
 }

@@ -428,6 +428,32 @@ struct TamperingTests {
         }
     }
 
+    /// An older snapshot may have an older passcode, or none.
+    @Test("A snapshot with another passcode is put back only if that is accepted", arguments: [false, true])
+    func snapshotWithOtherPasscode(isStorePresent: Bool) throws {
+        try withTemporaryDirectory { directory in
+            let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
+            try keychain.addItem("account 1", "secret 1")
+            let snapshot = directory + "/snapshot"
+            try keychain.snapshot(toPath: snapshot, replacing: false)
+            try keychain.set("swordfish")
+            let home = TamperedHome(home: directory)
+            if !isStorePresent {
+                for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: home.database + suffix) }
+            }
+            let other = LocalKeychain(home: directory)
+            let report = try other.restoreSnapshot(fromPath: snapshot, applying: false)
+            #expect(report.hasOtherPasscode && !report.isPasscodeSet && !report.isRestored)
+            let failure = #expect(throws: KeychainFailure.self) { try other.restoreSnapshot(fromPath: snapshot, applying: true) }
+            #expect(failure?.cause == .unexpectedState(.keybagReplaced))
+            #expect(FileManager.default.fileExists(atPath: home.database) == isStorePresent)
+            #expect(try other.restoreSnapshot(fromPath: snapshot, applying: true, acceptingKeybag: true).isRestored)
+            #expect(try other.secret(of: "account 1") == "secret 1")
+            #expect(try !other.restoreSnapshot(fromPath: snapshot, applying: false).hasOtherPasscode)
+            withExtendedLifetime(keychain) {}
+        }
+    }
+
     @Test("A repair of checksums does not accept removed rows")
     func repairRefuses() throws {
         try TamperedHome.with { home in
