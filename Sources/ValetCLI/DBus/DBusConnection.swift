@@ -23,15 +23,18 @@ enum DBusFailure: Error, Equatable {
 ///
 /// Every wait has a deadline. The connection is closed with the last reference to it.
 final class DBusConnection {
-    private static let largestMessageByteCount = 64 << 20
+    /// Far more than a list of entries or a secret has: decoding takes many times the memory of a message, and has no deadline.
+    private static let largestMessageByteCount = 8 << 20
     /// A line of the authentication, which is short.
     private static let longestLineByteCount = 1_024
 
     private let socket: LocalSocket
     private let timeoutMilliseconds: UInt64
     private var lastSerial: UInt32 = 0
-    /// Signals that arrived while a reply was awaited.
-    private var signals: [DBusMessage] = []
+    /// The signal that is waited for; any program can send others, as many as it likes.
+    private var subscription: (path: String, member: String)?
+    /// The first one that arrived.
+    private var signal: DBusMessage?
 
     /// Connects to the first address that has a bus, and announces this program there.
     ///
@@ -75,30 +78,34 @@ final class DBusConnection {
             switch message.kind {
             case .reply where message.replySerial == lastSerial: return message.body
             case .error where message.replySerial == lastSerial: throw .error(message.text(.errorName) ?? "")
-            case .signal: signals.append(message)
+            case .signal: note(message)
             default: break
             }
         }
     }
 
-    /// Asks the bus for the signals of an object.
+    /// Asks the bus for the signals of an object, and for no others.
     func subscribe(path: String, interface: String, _ member: String) throws(DBusFailure) {
+        subscription = (path, member)
+        signal = nil
         let rule = "type='signal',path='\(path)',interface='\(interface)',member='\(member)'"
         _ = try call(
             "org.freedesktop.DBus", path: "/org/freedesktop/DBus", interface: "org.freedesktop.DBus", "AddMatch", [.text(rule)],
             signature: "s")
     }
 
-    /// Waits for a signal, which may have arrived already, and returns its values.
-    func signal(path: String, _ member: String, until deadline: Deadline) throws(DBusFailure) -> [DBusValue] {
+    /// Waits for a signal of the subscription, which may have arrived already, and returns its values.
+    func signal(until deadline: Deadline) throws(DBusFailure) -> [DBusValue] {
         while true {
-            while !signals.isEmpty {
-                let signal = signals.removeFirst()
-                if signal.text(.path) == path, signal.text(.member) == member { return signal.body }
-            }
+            if let signal { return signal.body }
             let message = try receive(until: deadline)
-            if message.kind == .signal { signals.append(message) }
+            if message.kind == .signal { note(message) }
         }
+    }
+
+    private func note(_ message: DBusMessage) {
+        guard let subscription, message.text(.path) == subscription.path, message.text(.member) == subscription.member else { return }
+        signal = signal ?? message
     }
 
     // MARK: Transfer

@@ -96,7 +96,7 @@ struct SecretService {
         try connection.subscribe(path: prompt, interface: Self.interface + "Prompt", "Completed")
         _ = try connection.call(
             Self.name, path: prompt, interface: Self.interface + "Prompt", "Prompt", [.text("")], signature: "s")
-        let completed = try connection.signal(path: prompt, "Completed", until: deadline)
+        let completed = try connection.signal(until: deadline)
         guard let isDismissed = completed.first?.boolean else { throw .malformed }
         return isDismissed ? .dismissed : .done
     }
