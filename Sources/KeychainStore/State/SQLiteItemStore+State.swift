@@ -250,6 +250,8 @@ private struct StateComparison {
         stateGuard.damagedFiles = rows.isUnreadable ? before ?? .unknown : nil
         let history = anchored.lazy.compactMap { historyProblem(state, $0, before) }.first
         if let history {
+            // A restoration has replaced the file, and the anchors are those of the new one.
+            guard session.lostFiles.isEmpty else { throw StoreSession.filesReplaced }
             try session.connection.requireNoHiddenChanges()
             return rows.isDifferent ? .mixed : history
         }

@@ -428,6 +428,22 @@ struct TamperingTests {
         }
     }
 
+    /// The anchor is the one of the restored file, and the program still has the previous one open.
+    @Test("A program that has the previous file open when it verifies a restored keychain takes it for no older copy")
+    func verificationAfterRestoration() throws {
+        try TamperedHome.with { home in
+            let running = LocalKeychain(home: home.home)
+            try running.addItem("account 1", "secret 1")
+            try running.snapshot(toPath: home.home + "/snapshot", replacing: false)
+            let other = LocalKeychain(home: home.home)
+            #expect(try running.verify(purgingQuarantine: false).structuralProblems.isEmpty)
+            #expect(try other.restoreSnapshot(fromPath: home.home + "/snapshot", applying: true).isRestored)
+            try other.addItem("account 2", "secret 2")
+            let report = try running.verify(purgingQuarantine: false)
+            #expect(report.structuralProblems.isEmpty && report.checkedCount == 2)
+        }
+    }
+
     /// An older snapshot may have an older passcode, or none.
     @Test("A snapshot with another passcode is put back only if that is accepted", arguments: [false, true])
     func snapshotWithOtherPasscode(isStorePresent: Bool) throws {
