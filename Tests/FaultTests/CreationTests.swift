@@ -133,13 +133,13 @@ struct InterruptedCreationTests {
     private func attempt(
         _ systemCall: String, _ injection: String?, _ operations: [String], home: String, log: String
     ) throws -> [Substring] {
-        let injecting = injection.map { ["-e", "inject=\(systemCall):\($0)"] } ?? []
+        let options = FlushTrace.straceOptions(injecting: injection.map { "\(systemCall):\($0)" })
         let parent = URL(filePath: home).deletingLastPathComponent().path
         try FileManager.default.createDirectory(
             atPath: parent, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let run = try ChildProcess.run(
             "strace",
-            ["-y", "-s", "4096", "-o", log, "-e", "trace=\(systemCall)"] + injecting
+            options + ["-s", "4096", "-o", log, "-e", "trace=\(systemCall)"]
                 + [BuiltProgram.path(of: "KeychainTestChild"), "attempt"] + operations,
             environment: ["KEYCHAIN_HOME": home, "PATH": "/usr/bin:/bin"])
         return run.output.split(separator: "\n")

@@ -39,7 +39,9 @@ struct FlushTests {
             let log = directory + "/strace.log"
             let run = try ChildProcess.run(
                 "strace",
-                ["-f", "-y", "-o", log, "-e", "trace=fsync,fdatasync", BuiltProgram.path(of: "KeychainTestChild"), "attempt", "add"],
+                FlushTrace.straceOptions() + [
+                    "-o", log, "-e", "trace=fsync,fdatasync", BuiltProgram.path(of: "KeychainTestChild"), "attempt", "add",
+                ],
                 environment: ["KEYCHAIN_HOME": directory + "/above/home", "PATH": "/usr/bin:/bin"])
             #expect(run.output == "0 add\n")
             let flushed = try String(contentsOfFile: log, encoding: .utf8).matches(of: /sync\(\d+<([^>]*)>\) += 0/).map { String($0.1) }
@@ -62,7 +64,7 @@ struct FlushTests {
             #expect(try ChildProcess.run(child, ["acknowledged-sets", "1", "full"], environment: environment).ending == .exited(0))
 
             let log = directory + "/strace.log"
-            let options = ["-f", "-y", "-o", log, "-e", "trace=write,fsync"]
+            let options = FlushTrace.straceOptions() + ["-o", log, "-e", "trace=write,fsync"]
             let run = try ChildProcess.run(
                 "strace", options + [child, "acknowledged-sets", "1", "full"], environment: environment)
             #expect(run.ending == .exited(0), "\(run.output)")

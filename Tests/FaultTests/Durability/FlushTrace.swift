@@ -41,9 +41,18 @@ struct FlushTrace {
         return violations
     }
 
-    /// Arguments for strace: all threads, and descriptors with their paths, as `init(log:)` expects.
+    /// Options for strace: all threads, descriptors with their paths, and an optional injection.
+    ///
+    /// With `--seccomp-bpf` the program stops only at the traced calls instead of at every call, which halves the time of a run. strace
+    /// cannot send a signal from there.
+    static func straceOptions(injecting injection: String? = nil) -> [String] {
+        let stops = injection?.contains("signal=") == true ? [] : ["--seccomp-bpf"]
+        return ["-f", "-y"] + stops + (injection.map { ["-e", "inject=\($0)"] } ?? [])
+    }
+
+    /// Arguments for strace, as `init(log:)` expects them.
     static func straceArguments(logPath: String, program: String, _ arguments: [String]) -> [String] {
-        ["-f", "-y", "-s", "64", "-e", "trace=write,writev,pwrite64,pwritev,fsync,fdatasync", "-o", logPath, program] + arguments
+        straceOptions() + ["-s", "64", "-e", "trace=write,writev,pwrite64,pwritev,fsync,fdatasync", "-o", logPath, program] + arguments
     }
 
     /// Why strace cannot be used here, or nil.

@@ -114,15 +114,14 @@ struct KillHarness {
     }
 
     private func killAtSystemCalls(_ count: Int, in place: Place, _ tally: inout Tally) throws {
+        try place.restore()
+        let process = try traced(scenario.systemCalls, nil, in: place)
+        #expect(try process.ask(scenario.request).status == 0)
+        try process.end()
+        let lines = try String(contentsOfFile: place.log, encoding: .utf8).split(separator: "\n")
         // Counted as strace counts, from one, among all calls of that name.
-        var positions: [(call: String, position: Int)] = []
-        for call in scenario.systemCalls {
-            try place.restore()
-            let process = try traced(call, nil, in: place)
-            #expect(try process.ask(scenario.request).status == 0)
-            try process.end()
-            let lines = try String(contentsOfFile: place.log, encoding: .utf8).split(separator: "\n").filter { $0.contains("\(call)(") }
-            positions += lines.indices.map { (call, $0 + 1) }
+        let positions = scenario.systemCalls.flatMap { call in
+            lines.filter { $0.contains("\(call)(") }.indices.map { (call: call, position: $0 + 1) }
         }
         // Spread over all of them, the first and the last included.
         let chosen =
@@ -130,7 +129,7 @@ struct KillHarness {
             ? Array(positions.indices) : (0..<count).map { $0 * (positions.count - 1) / max(1, count - 1) }
         for (call, position) in chosen.map({ positions[$0] }) {
             try place.restore()
-            let process = try traced(call, "signal=KILL:when=\(position)", in: place)
+            let process = try traced([call], "\(call):signal=KILL:when=\(position)", in: place)
             process.send(scenario.request)
             let hadAnswered = (try? process.answer()) != nil
             try process.end()
@@ -140,10 +139,10 @@ struct KillHarness {
         }
     }
 
-    private func traced(_ call: String, _ injection: String?, in place: Place) throws -> SessionProcess {
-        let injecting = injection.map { ["-e", "inject=\(call):\($0)"] } ?? []
+    private func traced(_ calls: [String], _ injection: String?, in place: Place) throws -> SessionProcess {
+        let strace = ["strace", "-s", "0", "-o", place.log, "-e", "trace=\(calls.joined(separator: ","))"]
         return try SessionProcess(
-            home: place.home, under: ["strace", "-f", "-y", "-s", "0", "-o", place.log, "-e", "trace=\(call)"] + injecting,
+            home: place.home, under: strace + FlushTrace.straceOptions(injecting: injection),
             environment: scenario.environment(home: place.home))
     }
 
