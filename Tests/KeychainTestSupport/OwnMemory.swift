@@ -11,6 +11,27 @@ extension UnsafeRawBufferPointer {
     }
 }
 
+/// Values of at least 16 bytes that are sought together.
+package struct SoughtValues: Sendable {
+    private let bytes: [UInt8]
+    private let byteCounts: [Int]
+
+    package init(_ values: [[UInt8]]) {
+        precondition(values.allSatisfy { $0.count >= 16 })
+        bytes = values.flatMap(\.self)
+        byteCounts = values.map(\.count)
+    }
+
+    /// Returns the indices of the values in the first `count` bytes of `buffer`.
+    package func indices(in buffer: [UInt8], count: Int) -> [Int] {
+        precondition(count <= buffer.count)
+        var found = [Bool](repeating: false, count: byteCounts.count)
+        // Every buffer outlives the call, which reads `count` bytes of the first and writes as many elements as there are values.
+        unsafe keychain_test_find_each(buffer, count, bytes, byteCounts.map { size_t($0) }, byteCounts.count, &found)
+        return found.indices.filter { found[$0] }
+    }
+}
+
 /// Searches this process's own memory.
 package enum OwnMemory {
     /// Bytes to search for, kept masked so that a search does not find its own needle.

@@ -26,6 +26,7 @@ struct MemorySearch {
     }
 
     private let parts: [Part]
+    private let soughtValues: SoughtValues
 
     private static let windowByteCount = 1 << 20
     private static let pageByteCount: UInt = 4_096
@@ -38,6 +39,7 @@ struct MemorySearch {
             guard secret.count == Self.keyByteCount else { return [Part(name: name, bytes: secret)] }
             return [Part(name: name, bytes: Array(secret.prefix(16))), Part(name: name, bytes: Array(secret.suffix(16)))]
         }
+        soughtValues = SoughtValues(parts.map(\.bytes))
     }
 
     /// Searches the memory of the process.
@@ -48,8 +50,9 @@ struct MemorySearch {
         guard memory >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         defer { close(memory) }
         var finding = Finding()
+        var window = [UInt8](repeating: 0, count: Self.windowByteCount)
         for region in try Self.regions(of: processID) where extent == .readable || region.isWritable {
-            search(region, of: memory, &finding)
+            search(region, of: memory, through: &window, &finding)
         }
         return finding
     }
@@ -96,11 +99,10 @@ struct MemorySearch {
         }
     }
 
-    private func search(_ region: Region, of memory: Int32, _ finding: inout Finding) {
+    private func search(_ region: Region, of memory: Int32, through window: inout [UInt8], _ finding: inout Finding) {
         guard region.isReadable else { return }
         // Windows overlap, so that a secret on a boundary is found.
         let overlap = UInt((parts.map(\.bytes.count).max() ?? 1) - 1)
-        var window = [UInt8](repeating: 0, count: Self.windowByteCount)
         var start = region.start
         /// The first byte that has not been searched.
         var next = region.start
@@ -115,19 +117,10 @@ struct MemorySearch {
                 (start, next) = (page, page)
                 continue
             }
-            for part in parts where !finding.names.contains(part.name) {
-                if Self.contains(part.bytes, window, count) { finding.names.insert(part.name) }
-            }
+            finding.names.formUnion(soughtValues.indices(in: window, count: count).map { parts[$0].name })
             finding.searchedByteCount += Int(start + UInt(count) - next)
             next = start + UInt(count)
             start = max(region.start, next - min(next, overlap))
-        }
-    }
-
-    private static func contains(_ secret: [UInt8], _ window: [UInt8], _ count: Int) -> Bool {
-        // Both buffers outlive the call, which reads the first `count` bytes of the window.
-        unsafe window.withUnsafeBytes { window in
-            unsafe UnsafeRawBufferPointer(rebasing: window[..<count]).contains(bytes: secret)
         }
     }
 }
