@@ -21,10 +21,8 @@ struct KeyringOnlyTests {
         let inContainer = geteuid() == 0
         let script = """
             \(inContainer ? "mount -t tmpfs none \"$hidden\"; test ! -e \"$hidden/keychain.db\"" : "")
-            for serial in $(keyctl rlist @u); do
-                name=$(keyctl rdescribe $serial 2>/dev/null) || continue
-                case $name in *";keychain:$store:"*) ;; *) continue;; esac
-                echo "${name##*;} $(keyctl pipe $serial | od -An -v -tx1 | tr -d ' \\n')"
+            keyctl list @u | sed -n "s/^ *\\([0-9]*\\):.* user: keychain:$store:/\\1 keychain:$store:/p" | while read -r serial name; do
+                echo "$name $(keyctl pipe $serial | od -An -v -tx1 | tr -d ' \\n')"
             done
             """
         let shell = ["/bin/sh", "-euc", script]
