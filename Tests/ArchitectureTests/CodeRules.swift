@@ -56,8 +56,10 @@ let layoutRules: [Rule] = [
             guard file.target == "KeychainStore", file.isSource else { return [] }
             var violations: [Violation] = []
             if !file.path.hasSuffix("/Rows/StoreSchema.swift") {
+                let statement = /(INSERT|REPLACE|UPDATE|DELETE)\b.*\bitems\b/
                 violations += file.lines.indices.filter { index in
-                    file.lines[index].dropLast(file.comments[index].count).contains(/(INSERT|REPLACE|UPDATE|DELETE)\b.*\bitems\b/)
+                    file.lines[index].hasBytes(of: "items")
+                        && file.lines[index].dropLast(file.comments[index].count).contains(statement)
                 }
                 .map { file.violation(line: $0, "writes `items` with SQL of its own") }
             }
@@ -202,15 +204,16 @@ extension SourceFile {
     }
 
     fileprivate var citedCases: [(line: Int, number: Int)] {
-        lines.enumerated().flatMap { index, line in
-            line.matches(of: /\bCase (\d+)/).compactMap { match in Int(match.1).map { (line: index, number: $0) } }
+        lines.enumerated().flatMap { index, line -> [(line: Int, number: Int)] in
+            guard line.hasBytes(of: "Case ") else { return [] }
+            return line.matches(of: /\bCase (\d+)/).compactMap { match in Int(match.1).map { (line: index, number: $0) } }
         }
     }
 }
 
 extension SourceFile {
     fileprivate func declaresPublic(at line: Int) -> Bool {
-        guard code[line].contains("public") || code[line].contains("open") else { return false }
+        guard code[line].hasBytes(of: "public") || code[line].hasBytes(of: "open") else { return false }
         let words = code[line].split(whereSeparator: { " \t".contains($0) })
         guard words.contains("public") || words.contains("open") else { return false }
         // Without a keyword, `public` is a name.
@@ -251,7 +254,7 @@ let safetyRules: [Rule] = [
             let traps = ["try!", "as!", "fatalError(", "precondition(", "assert(", "assertionFailure("]
             let inCode = file.violations(ofCodeContaining: traps) { "\($0) traps" }
             let inComments = file.comments.indices.filter { index in
-                ["TODO", "FIXME", "XXX"].contains { file.comments[index].contains($0) }
+                ["TODO", "FIXME", "XXX"].contains { file.comments[index].hasBytes(of: $0) }
             }
             return inCode + inComments.map { file.violation(line: $0, "marks unfinished work") }
         }
@@ -304,7 +307,7 @@ let safetyRules: [Rule] = [
         eachFile: { file in
             guard file.isSource, ["Valet", "Locksmith", "ValetCLI"].contains(file.target ?? "") else { return [] }
             return file.code.indices.filter {
-                file.code[$0].contains("kSec") && file.code[$0].firstMatch(of: /\bkSec\w+\s*:/.wordBoundaryKind(.simple)) != nil
+                file.code[$0].hasBytes(of: "kSec") && file.code[$0].firstMatch(of: /\bkSec\w+\s*:/.wordBoundaryKind(.simple)) != nil
             }
             .map { file.violation(line: $0, "uses a constant as a key without `as String`") }
         }

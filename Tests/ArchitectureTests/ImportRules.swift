@@ -232,7 +232,7 @@ let importRules: [Rule] = [
         eachFile: { file in
             guard file.target != "UnchangedSourceTests" else { return [] }
             let modules = file.path == exportsFile ? ["Security"] : ["Security", "LocalAuthentication"]
-            return file.code.indices.flatMap { line in
+            return file.code.indices.filter { file.code[$0].hasBytes(of: "canImport") }.flatMap { line in
                 let code = file.code[line].filter { $0 != " " }
                 return modules.filter { code.contains("canImport(\($0))") }.map { file.violation(line: line, "tests for \($0)") }
             }

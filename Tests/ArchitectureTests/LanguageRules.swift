@@ -34,7 +34,7 @@ let languageRules: [Rule] = [
         eachFile: { file in
             guard file.path != "Tests/ArchitectureTests/LanguageRules.swift" else { return [] }
             let text = file.text.lowercased()
-            let words = unclearWords.filter { text.contains($0) }
+            let words = unclearWords.filter { text.hasBytes(of: $0) }
             guard !words.isEmpty else { return [] }
             return file.lines.enumerated().flatMap { index, line in
                 words.filter { line.containsWord($0) }
@@ -66,7 +66,7 @@ struct UnclearWordTests {
         #expect(allowedLines.count <= 12)
         let files = try Repository.swiftFiles() + Repository.otherTexts()
         for allowed in allowedLines {
-            #expect(files.contains { $0.path == allowed.path && $0.text.contains(allowed.line) }, "\(allowed.path): \(allowed.line)")
+            #expect(files.contains { $0.path == allowed.path && $0.text.hasBytes(of: allowed.line) }, "\(allowed.path): \(allowed.line)")
         }
     }
 }

@@ -63,7 +63,7 @@ let linkRules: [Rule] = [
             }
             return documents.flatMap { document in
                 let folder = document.path.split(separator: "/").dropLast().joined(separator: "/")
-                let links = document.documentLines.flatMap { index, line in
+                let links = document.documentLines.filter { $0.line.hasBytes(of: "<doc:") }.flatMap { index, line in
                     line.matches(of: /<doc:([^>]+)>/).filter { !paths.contains("\(folder)/\($0.1).md") }
                         .map { document.violation(line: index, "there is no article \($0.1) in \(folder)") }
                 }
@@ -84,7 +84,7 @@ extension SourceFile {
         var isCode = false
         return lines.enumerated().compactMap { index, line in
             if line.hasPrefix("```") { isCode.toggle() }
-            return isCode ? nil : (index, line.replacing(/`[^`]*`/, with: ""))
+            return isCode ? nil : (index, line.hasBytes(of: "`") ? line.replacing(/`[^`]*`/, with: "") : line)
         }
     }
 }

@@ -31,9 +31,12 @@ struct MisuseTests {
 
     @Test("A valet that is created in a wrong way fails to compile, with a message that names the right one")
     func wrongInitializers() throws {
-        #expect(try Self.errors(of: Self.preamble) == [:], "the rest of the program compiles")
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        #expect(try Self.errors(of: Self.preamble, in: directory) == [:], "the rest of the program compiles")
         let firstLine = Self.preamble.split(separator: "\n").count + 1
-        let errors = try Self.errors(of: Self.preamble + Self.misuses.map { "_ = \($0.code)\n" }.joined())
+        let errors = try Self.errors(of: Self.preamble + Self.misuses.map { "_ = \($0.code)\n" }.joined(), in: directory)
         for (index, misuse) in Self.misuses.enumerated() {
             let messages = errors[firstLine + index] ?? []
             #expect(messages.count == 1 && messages[0].contains(misuse.message), "\(misuse.code): \(messages)")
@@ -42,10 +45,9 @@ struct MisuseTests {
     }
 
     /// Compiles a program against the modules of this build, and returns the errors on each line.
-    private static func errors(of program: String) throws -> [Int: [String]] {
-        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: directory) }
+    ///
+    /// The directory keeps compiled system modules for the next program.
+    private static func errors(of program: String, in directory: URL) throws -> [Int: [String]] {
         let file = directory.appending(path: "main.swift")
         try program.write(to: file, atomically: true, encoding: .utf8)
         // The test runner is in the folder that has the modules.

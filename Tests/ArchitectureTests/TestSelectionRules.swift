@@ -73,7 +73,7 @@ private func selectionViolations(_ files: [SourceFile], expressions: [String]) t
     let withoutMatch = zip(expressions, patterns).filter { _, pattern in !identifiers.contains { $0.contains(pattern) } }
         .map { expression, _ in Violation(path: scriptPath, line: nil, message: "\(expression) matches no test") }
     let outsideAttributes = files.filter { file, declarations in
-        file.code.count { $0.contains(".requiresTPM") } != declarations.count { $0.requiresTPM }
+        file.code.count { $0.hasBytes(of: ".requiresTPM") } != declarations.count { $0.requiresTPM }
     }
     .map { $0.file.violation("uses .requiresTPM outside of @Suite(…) and @Test(…), or twice in one") }
     return notSelected + withoutMatch + outsideAttributes
@@ -89,16 +89,19 @@ private struct TestDeclaration {
 }
 
 extension SourceFile {
+    private static let typeKeywords: Set<Substring> = ["struct", "class", "actor", "enum", "extension"]
+    private static let declarationKeywords = typeKeywords.map(String.init) + ["func", "@Suite", "@Test"]
+
     /// The suites and tests of the file, from the attributes `@Suite` and `@Test`.
     fileprivate var testDeclarations: [TestDeclaration] {
         var types: [(indentation: Int, name: Substring)] = []
         var attribute: (text: String, line: Int)?
         var declarations: [TestDeclaration] = []
-        for (index, line) in code.enumerated() {
-            if line.contains("@Suite") || line.contains("@Test") { attribute = ("", index) }
+        for (index, line) in code.enumerated() where attribute != nil || Self.declarationKeywords.contains(where: line.hasBytes) {
+            if line.hasBytes(of: "@Suite") || line.hasBytes(of: "@Test") { attribute = ("", index) }
             attribute?.text += line
             let words = line.split(separator: " ")
-            let type = words.name(after: ["struct", "class", "actor", "enum", "extension"]).flatMap { $0 == "func" ? nil : $0 }
+            let type = words.name(after: Self.typeKeywords).flatMap { $0 == "func" ? nil : $0 }
             let function = words.name(after: ["func"])
             if type != nil || function != nil {
                 let indentation = line.prefix { $0 == " " }.count
