@@ -97,7 +97,7 @@ struct HiddenItemTests {
             "access_group_digest = randomblob(16)",
         ])
     func omitted(_ change: String) throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = TamperedHome(home: directory)
             try home.add(1...3)
             try home.edit("UPDATE items SET \(change) WHERE number = 2")

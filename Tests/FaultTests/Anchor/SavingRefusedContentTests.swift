@@ -13,7 +13,7 @@ struct SavingRefusedContentTests {
         "Content that is refused and damaged as well cannot be accepted, but what is readable can be saved",
         arguments: [nil, "swordfish"], [false, true])
     func refusedAndDamaged(passcode: String?, isOlder: Bool) throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = TamperedHome(home: directory)
             do {
                 let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
@@ -56,7 +56,7 @@ struct SavingRefusedContentTests {
             ("UPDATE items SET sealed_secret = randomblob(length(sealed_secret)) WHERE number = 3", 39),
         ])
     func writtenWithoutChecksums(sql: String, savedCount: Int) throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = TamperedHome(home: directory)
             try home.add(1...40)
             try RawDatabase(home.database, stamps: false).execute(sql)

@@ -15,7 +15,7 @@ struct TamperedHome {
 
     /// Runs `body` with a new one.
     static func with<Result>(_ body: (TamperedHome) throws -> Result) throws -> Result {
-        try withTemporaryDirectory { directory in try body(TamperedHome(home: directory + "/home")) }
+        try withTemporaryDirectory(inMemory: true) { directory in try body(TamperedHome(home: directory + "/home")) }
     }
 
     /// Opens the keychain, runs `body`, and closes it, which empties the -wal file.
@@ -67,9 +67,10 @@ struct TamperedHome {
     private func inLaterTick(_ change: () throws -> Void) throws {
         let before = try FileStatus(of: database).changeNanoseconds
         try change()
-        repeat {
+        try waitUntil {
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: database)
-        } while try FileStatus(of: database).changeNanoseconds == before
+            return try FileStatus(of: database).changeNanoseconds != before
+        }
     }
 
     /// The problem that opening reports; nil if the keychain opens.

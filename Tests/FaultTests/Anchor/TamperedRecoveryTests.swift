@@ -10,7 +10,7 @@ import Testing
 struct TamperedRecoveryTests {
     @Test("A recovery key does not open an older keybag")
     func olderKeybagWithRecoveryKey() throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
             let home = TamperedHome(home: directory)
             try keychain.addItem("account 1", "secret 1")
@@ -115,7 +115,7 @@ struct TamperedRecoveryTests {
 
     @Test("A recovery that fails changes nothing in the file, so it does not make older keys look like the newest ones")
     func failedRecoveryWritesNothing() throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = TamperedHome(home: directory)
             // Closing a keychain empties its -wal file.
             func perform<Result>(_ body: (LocalKeychain) throws -> Result) throws -> Result {

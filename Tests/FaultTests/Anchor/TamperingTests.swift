@@ -181,7 +181,7 @@ struct TamperingTests {
             "DELETE FROM keybag_copy",
         ], [true, false])
     func olderKeybag(otherCopy: String, changesGeneration: Bool) throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let keychain = try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory)
             let home = TamperedHome(home: directory)
             try keychain.addItem("account 1", "secret 1")
@@ -362,7 +362,7 @@ struct TamperingTests {
 
     @Test("A whole file from before a change of the passcode is accepted only together with its keys")
     func olderFileWithOlderKeybag() throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = TamperedHome(home: directory)
             try LocalKeychain.withCheapPasscode(home: directory).addItem("account 1", "secret 1")
             try home.copy(home.database, to: directory + "/old")
@@ -378,7 +378,7 @@ struct TamperingTests {
     /// Otherwise a new class key could get the number of the lost one, and the items under the lost one would look damaged.
     @Test("Items under keys that an accepted older keybag does not have are kept, also after a passcode was set", arguments: [false, true])
     func keysOfLostKeybag(rotates: Bool) throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = TamperedHome(home: directory)
             func perform(_ body: (LocalKeychain) throws -> Void) throws {
                 try body(LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory))

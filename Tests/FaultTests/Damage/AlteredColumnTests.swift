@@ -37,7 +37,7 @@ struct AlteredColumnTests {
     ]
 
     private func withItem(_ body: (_ home: String, LocalKeychain) throws -> Void) throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = directory + "/home"
             let keychain = LocalKeychain(home: home)
             var attributes = Self.attributes

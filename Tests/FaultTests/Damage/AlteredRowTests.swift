@@ -15,7 +15,7 @@ struct DamagedRowTests {
 
     /// A keychain of three items, of which the second is damaged.
     private func withDamagedRow(_ column: String, _ body: (_ home: String) throws -> Void) throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = directory + "/home"
             try Self.addThree(home)
             try RawDatabase(home + "/keychain.db").execute("UPDATE items SET \(column) = zeroblob(length(\(column))) WHERE number = 2")
@@ -80,7 +80,7 @@ struct DamagedRowTests {
 
     @Test("Restoring an earlier backup repairs the item, and quarantines the damaged row")
     func restored() throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let (home, path, password) = (directory + "/home", directory + "/backup", "a password")
             try Self.addThree(home)
             _ = try LocalKeychain.withCheapPasscode(home: home).createBackup(
@@ -96,7 +96,7 @@ struct DamagedRowTests {
 
     @Test("Swapped secrets of two rows cannot be read")
     func swapped() throws {
-        try withTemporaryDirectory { directory in
+        try withTemporaryDirectory(inMemory: true) { directory in
             let home = directory + "/home"
             try Self.addThree(home)
             try RawDatabase(home + "/keychain.db").execute(
