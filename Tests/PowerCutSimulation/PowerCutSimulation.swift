@@ -61,13 +61,14 @@ package struct PowerCutSimulation: Sendable {
 
     /// Examines two images for every moment of a new run, and `arbitraryImageCount` with a random part of the unflushed changes.
     ///
-    /// The log is kept after a loss, because another run has other keys.
-    package func run(arbitraryImageCount: Int, endsAtFirstLoss: Bool = false) throws -> Report {
+    /// With a `stride` the moments after marks are examined, when a write that is not durable is already acknowledged, and of the others
+    /// one in so many, chosen at random. The log is kept after a loss, because another run has other keys.
+    package func run(arbitraryImageCount: Int, stride: Int = 1, endsAtFirstLoss: Bool = false) throws -> Report {
         try withTemporaryDirectory(inMemory: true) { directory in
             let place = try WorkloadDirectories(directory)
             let log = try record(in: place)
             try expectWhole(log, in: place)
-            var report = try examine(log, in: place, arbitraryImageCount, endsAtFirstLoss)
+            var report = try examine(log, in: place, arbitraryImageCount, stride: stride, endsAtFirstLoss)
             if report.lossCount > 0, fault == nil { report.keptLog = try keepLog(of: place) }
             return report
         }
@@ -78,7 +79,7 @@ package struct PowerCutSimulation: Sendable {
         let log = try DiskLog(contentsOfFile: logPath)
         let place = try WorkloadDirectories(withDisk: log.root)
         defer { place.remove() }
-        return try examine(log, in: place, arbitraryImageCount, false)
+        return try examine(log, in: place, arbitraryImageCount, stride: 1, false)
     }
 
     /// Returns the flushes of an undisturbed run, in order.
@@ -140,11 +141,13 @@ package struct PowerCutSimulation: Sendable {
     }
 
     private func examine(
-        _ log: DiskLog, in place: WorkloadDirectories, _ arbitraryImageCount: Int, _ endsAtFirstLoss: Bool
+        _ log: DiskLog, in place: WorkloadDirectories, _ arbitraryImageCount: Int, stride: Int, _ endsAtFirstLoss: Bool
     ) throws -> Report {
         var examination = Examination(plan: plan, place: place, seed: seed)
         examination.report.eventCount = log.events.count
         var generator = SeededGenerator(seed: seed &+ 1)
+        // Of its own, so that the arbitrary images do not depend on the stride.
+        var momentGenerator = SeededGenerator(seed: seed &+ 2)
         var expectation = PowerCutExpectation(plan)
         var model = DiskModel(log)
         // Spread evenly over the moments with unflushed changes.
@@ -152,14 +155,16 @@ package struct PowerCutSimulation: Sendable {
         var (seenCount, drawnCount) = (0, 0)
         for (index, event) in log.events.enumerated() {
             try model.apply(event)
+            var isExamined = Int.random(in: 0..<stride, using: &momentGenerator) == 0
             if case .mark(let mark) = event {
+                isExamined = true
                 try expectation.apply(mark: mark)
                 if mark.hasPrefix("failed ") { examination.report.refusals.append(mark) }
             }
-            var survivals: [Survival] = [.nothing]
+            var survivals: [Survival] = isExamined ? [.nothing] : []
             if model.hasUnflushedChanges {
                 seenCount += 1
-                survivals.append(.everything)
+                if isExamined { survivals.append(.everything) }
                 let dueCount = arbitraryImageCount * seenCount / max(1, uncertainCount)
                 survivals += (drawnCount..<max(drawnCount, dueCount)).map { _ in .some(SeededGenerator(seed: generator.next())) }
                 drawnCount = max(drawnCount, dueCount)

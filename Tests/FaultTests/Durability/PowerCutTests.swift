@@ -10,12 +10,15 @@ struct PowerCutTests {
     private static let size = Scale.pick(WorkloadPlan.Size.small, full: .medium)
     /// In addition to the two images of each moment.
     private static let arbitraryImageCount = Scale.pick(10, full: 400)
+    /// Full scale examines every moment.
+    private static let stride = Scale.pick(3, full: 1)
 
     @Test(
         "After a power cut at any moment, exactly the acknowledged writes are present and intact",
         arguments: Scale.pick([], full: [1]) + [UInt64.random(in: 0..<1_000_000_000)])
     func nothingLost(seed: UInt64) throws {
-        let report = try PowerCutSimulation(seed: seed, size: Self.size).run(arbitraryImageCount: Self.arbitraryImageCount)
+        let report = try PowerCutSimulation(seed: seed, size: Self.size).run(
+            arbitraryImageCount: Self.arbitraryImageCount, stride: Self.stride)
         #expect(
             report.losses.isEmpty,
             "\(report.lossCount) losses: swift run PowerCut --seed \(seed) --size \(Self.size.rawValue) --images \(Self.arbitraryImageCount) --log \(report.keptLog ?? "")"
@@ -30,7 +33,7 @@ struct PowerCutTests {
     func nothingUnrecorded() throws {
         let seed = UInt64.random(in: 0..<1_000_000_000)
         let report = try PowerCutSimulation(seed: seed, size: Self.size, synchronizes: true).run(
-            arbitraryImageCount: Self.arbitraryImageCount)
+            arbitraryImageCount: Self.arbitraryImageCount, stride: Self.stride)
         #expect(
             report.losses.isEmpty,
             "\(report.lossCount) losses: swift run PowerCut --seed \(seed) --size \(Self.size.rawValue) --synchronized yes --images \(Self.arbitraryImageCount) --log \(report.keptLog ?? "")"
@@ -41,7 +44,7 @@ struct PowerCutTests {
     @Test("The simulation finds a write without its record")
     func detectsLostRecord() throws {
         let report = try PowerCutSimulation(seed: 1, size: .small, synchronizes: true, fault: .lostRecord)
-            .run(arbitraryImageCount: 10, endsAtFirstLoss: true)
+            .run(arbitraryImageCount: 10, stride: Scale.pick(8, full: 1), endsAtFirstLoss: true)
         #expect(report.lossCount > 0, "\(report)")
     }
 
@@ -50,7 +53,8 @@ struct PowerCutTests {
         arguments: [false, true])
     func unflushedNameOfCreator(failsDirectory: Bool) throws {
         let fault = PowerCutSimulation.PlantedFault.killedPublisher(failsDirectory: failsDirectory)
-        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(8, full: 200))
+        let report = try PowerCutSimulation(seed: 5, size: .small, fault: fault).run(
+            arbitraryImageCount: Scale.pick(8, full: 200), stride: Scale.pick(4, full: 1))
         #expect(report.losses.isEmpty, "\(report.lossCount) losses")
         #expect(report.refusals.isEmpty != failsDirectory, "\(report.refusals)")
     }
@@ -110,7 +114,8 @@ struct FailingDiskTests {
         var refusalCount = 0
         for point in Scale.pick(endsProcess ? [write] : [directory], full: points) {
             let fault = PowerCutSimulation.PlantedFault.failingFlush(point, endsProcess: endsProcess)
-            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(arbitraryImageCount: Scale.pick(4, full: 50))
+            let report = try PowerCutSimulation(seed: 3, size: .small, fault: fault).run(
+                arbitraryImageCount: Scale.pick(4, full: 50), stride: Scale.pick(4, full: 1))
             #expect(report.losses.isEmpty, "\(point) failed: \(report.lossCount) losses")
             refusalCount += report.refusals.count
         }
