@@ -126,6 +126,7 @@ package final class LocalKeychain: TransactionalKeychain {
         creating: Bool, _ body: (OpenKeychain) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
         var deadlineNanoseconds: UInt64?
+        var pauseNanoseconds = Self.shortestRetryPauseNanoseconds
         while true {
             var used: OpenKeychain?
             do throws(KeychainFailure) {
@@ -140,13 +141,22 @@ package final class LocalKeychain: TransactionalKeychain {
                     throw backend.addingContext(to: error)
                 }
                 deadlineNanoseconds = deadlineNanoseconds ?? now + Self.retryLimitNanoseconds
-                if let used { close(used) }
+                if let used {
+                    close(used)
+                } else {
+                    // It takes another process some time to complete what prevents the opening.
+                    MonotonicClock.sleep(nanoseconds: pauseNanoseconds)
+                    pauseNanoseconds = min(2 * pauseNanoseconds, Self.longestRetryPauseNanoseconds)
+                }
             }
         }
     }
 
     /// The time for all retries of one call, from the first failure on.
     private static let retryLimitNanoseconds: UInt64 = 5_000_000_000
+    /// The pauses between attempts to open the keychain, each twice as long as the one before.
+    private static let shortestRetryPauseNanoseconds: UInt64 = 250_000
+    private static let longestRetryPauseNanoseconds: UInt64 = 20_000_000
 
     /// Whether the same call may have another result once the keychain is reopened; `used` is nil if opening failed.
     private func canRetry(_ failure: KeychainFailure, _ used: OpenKeychain?, isFirst: Bool) -> Bool {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
 import Foundation
+import Keybag
 import KeychainCore
 import KeychainEngine
 import KeychainSystem
 import KeychainTestSupport
 import KeychainTesting
+import Synchronization
 import Testing
 
 @Suite("The keychain in a file")
@@ -215,6 +217,37 @@ struct KeychainReportTests {
             }
             #expect(try FileSnapshot(of: directory).names.isEmpty)
         }
+    }
+}
+
+/// A keychain that cannot be opened for a while, as while another process replaces its file.
+private final class UnreachableBackend: KeychainBackend {
+    let openCount = Atomic(0)
+    private let start = SystemContinuousTime().nowNanoseconds()
+    private let absenceNanoseconds: UInt64 = 200_000_000
+
+    var entitlements: Entitlements { Entitlements(applicationIdentifier: "KeychainTestChild") }
+    var promptSettings: PromptSettings { PromptSettings(prompter: ScriptedPresencePrompter(), requester: "test") }
+    var newKeychainHolder: KeyHolderKind { .processMemory }
+
+    func passcodePolicy() -> PasscodePolicy { PasscodePolicy(minimumLength: 4, cost: .lowest) }
+
+    func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
+        openCount.add(1, ordering: .relaxed)
+        guard SystemContinuousTime().nowNanoseconds() < start + absenceNanoseconds else { throw KeychainFailure(.itemNotFound, "") }
+        throw KeychainFailure(.notAvailable, "the -wal file is missing", requiresReopening: true)
+    }
+}
+
+@Suite("Retries of the keychain in a file", .waitsForClock)
+struct RetryTests {
+    @Test("While the keychain cannot be opened, a call pauses between its attempts")
+    func pauses() {
+        let backend = UnreachableBackend()
+        #expect(throws: KeychainFailure(.itemNotFound, "")) { try LocalKeychain(backend: backend).secret(of: "account") }
+        // Without pauses there would be hundreds of thousands; with them there are about fifteen.
+        let count = backend.openCount.load(ordering: .relaxed)
+        #expect(count > 1 && count < 1_000)
     }
 }
 
