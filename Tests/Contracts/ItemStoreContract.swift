@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
 package import KeychainCore
+internal import KeychainTestSupport
 
 /// A rule that every `ItemStore` follows, with a check.
 ///
@@ -157,9 +158,10 @@ package enum SampleRows {
     }
 
     private static func bytes(_ count: Int) -> [UInt8] {
-        // Eight bytes at a time, because each random number is a system call.
+        // One random number and its sequence, because each random number of the system is a system call.
+        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
         var bytes: [UInt8] = []
-        while bytes.count < count { bytes.append(littleEndian: UInt64.random(in: 0 ... .max)) }
+        while bytes.count < count { bytes.append(littleEndian: generator.next()) }
         return Array(bytes.prefix(count))
     }
 }
