@@ -178,6 +178,7 @@ struct ChangeTests {
     func locked() async throws {
         try await withTemporaryDirectory { home in
             let listener = try Listener(home: home)
+            defer { LocalKeychain(home: home).forgetKeys() }
             try listener.set("1")
             try LocalKeychain.withCheapPasscode(home: home).setPasscode(Passcode(text: "swordfish"), autoLock: .never)
             try listener.lock()

@@ -167,7 +167,7 @@ struct TamperedRecoveryTests {
             try recover(acceptingOlderKeybag: true)
             try home.copy(home.home + "/new", to: home.database)
             for _ in 1...2 { #expect(try LocalKeychain(home: home.home).secret(of: "account 2") == "secret 2") }
-            try LocalKeychain.withCheapPasscode(home: home.home).set("swordfish")
+            try LocalKeychain.withCheapPasscode(home: home.home, holder: .processMemory).set("swordfish")
         }
     }
 

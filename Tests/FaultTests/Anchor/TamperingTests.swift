@@ -366,7 +366,7 @@ struct TamperingTests {
             let home = TamperedHome(home: directory)
             try LocalKeychain.withCheapPasscode(home: directory).addItem("account 1", "secret 1")
             try home.copy(home.database, to: directory + "/old")
-            try LocalKeychain.withCheapPasscode(home: directory).set("swordfish")
+            try LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory).set("swordfish")
             try home.copy(directory + "/old", to: home.database)
             #expect(try home.problem() != nil)
             let failure = #expect(throws: KeychainFailure.self) { try LocalKeychain(home: directory).acceptContent(applying: true) }

@@ -15,7 +15,7 @@ final class KernelKeys: Sendable {
     let storeID = StoreID(high: 0, low: .random(in: 0 ... .max))
 
     deinit {
-        for slot in KeyHolderSlot.ofClassKeys {
+        for slot in KeyHolderSlot.allCases {
             // An expired key cannot be removed, but it can be replaced. Text and bytes are copied for the call.
             let serial = unsafe keychain_keyring_add(description(of: slot), [0], 1, 0)
             _ = keychain_keyring_invalidate(serial)

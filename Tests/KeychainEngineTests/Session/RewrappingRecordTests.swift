@@ -40,7 +40,7 @@ struct RewrappingRecordTests {
     @Test("Setting and removing a passcode reseals every row, and records no change")
     func rewrapping() throws {
         try withTemporaryDirectory(inMemory: true) { home in
-            let keychain = try LocalKeychain.withCheapPasscode(home: home)
+            let keychain = try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory)
             try addItems(keychain)
             try RecordAudit.with(keychain) { audit throws(KeychainFailure) in try audit.start() }
             let before = try rows(keychain)

@@ -23,7 +23,7 @@ private final class Device {
 
     init(home: String) throws {
         self.home = home
-        keychain = try LocalKeychain.withCheapPasscode(home: home)
+        keychain = try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory)
         try keychain.perform(creating: true) { opened throws(KeychainFailure) in
             guard let store = opened.store as? any SyncStore else { throw KeychainFailure(.internal, "not a store with a ledger") }
             try store.startSynchronizing()
