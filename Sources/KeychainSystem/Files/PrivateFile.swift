@@ -2,7 +2,7 @@
 internal import Glibc
 package import KeychainCore
 
-/// Small files with a secret: read into key memory, written completely and durably, never through a symbolic link.
+/// Small files with a secret: read into key memory, written completely and durably, and never written through a symbolic link.
 ///
 /// `subject` is the noun that errors begin with, such as "the key file".
 package enum PrivateFile {
@@ -23,11 +23,11 @@ package enum PrivateFile {
     /// Reads a whole file.
     ///
     /// Throws `.notAvailable` if it cannot be read, is empty, is larger than `byteLimit`, or, with `requiresPrivateMode`, belongs to or is
-    /// accessible to other users.
+    /// accessible to other users, or is a symbolic link. Without it, the directory is trusted to contain what it should.
     package static func read(
         _ path: String, byteLimit: Int, subject: String, requiresPrivateMode: Bool = true
     ) throws(KeychainFailure) -> SecretBytes {
-        let file = try open(path, subject)
+        let file = try open(path, subject, followsLinks: !requiresPrivateMode)
         guard let status = try? file.descriptor.status(), status.kind == .regularFile else {
             throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file", cause: .notRegularFile)
         }
@@ -54,9 +54,9 @@ package enum PrivateFile {
         }
     }
 
-    private static func open(_ path: String, _ subject: String) throws(KeychainFailure) -> OpenFile {
+    private static func open(_ path: String, _ subject: String, followsLinks: Bool) throws(KeychainFailure) -> OpenFile {
         do throws(Errno) {
-            return try OpenFile(path, .read)
+            return try OpenFile(path, .read, followsLinks: followsLinks)
         } catch .notFound {
             throw KeychainFailure(
                 .notAvailable, "\(subject) \(path) is gone: restore it, or use the recovery key if one was made", cause: .missing)

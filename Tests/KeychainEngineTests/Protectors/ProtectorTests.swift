@@ -143,6 +143,24 @@ struct SystemdCredentialTests {
         }
     }
 
+    @Test("A symbolic link is followed, as in the volume of a Kubernetes Secret; a dangling one is an error, not an absent credential")
+    func link() throws {
+        let content = Data((0..<32).map { UInt8($0) })
+        try withCredential(nil) { credential, path in
+            let directory = URL(filePath: path).deletingLastPathComponent()
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "..data/keychain-device-secret")
+            #expect(try credential.isPresent())
+            let failure = #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) }
+            #expect(failure?.subject == .credential && failure?.cause == .missing)
+
+            let data = directory.appending(path: "..data")
+            try FileManager.default.createDirectory(at: data, withIntermediateDirectories: false)
+            try content.write(to: data.appending(path: "keychain-device-secret"))
+            let secret = try credential.deviceSecret(for: storeID)
+            #expect(unsafe secret.withBytes { unsafe Data($0) } == content)
+        }
+    }
+
     @Test("A credential that cannot be looked up is not reported as missing", arguments: ["loop", "file"])
     func unknownPresence(_ name: String) throws {
         try withTemporaryDirectory { directory in
