@@ -47,6 +47,13 @@ extension CommandFailure {
     static let statusAdvice =
         "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
+    /// A command that needs all secrets of a valet, and finds none.
+    static func emptyValet(outcome: String) -> CommandFailure {
+        CommandFailure(
+            .notFound, "this valet has no secrets; \(outcome)",
+            advice: "Check --identifier, --accessibility, --group, and --app; `valet apps` shows which ones have secrets.")
+    }
+
     init(_ failure: KeychainFailure) {
         guard !failure.isDamage || failure.remedy != nil else {
             let recovery = failure.subject == .keybag ? ", or run `valet recovery use` with your recovery key" : ""
@@ -66,7 +73,7 @@ extension CommandFailure {
         case .itemNotFound:
             self.init(
                 .notFound, "no item with this key in this valet",
-                advice: "`valet list` with the same options shows the existing keys.")
+                advice: "`valet list` with the same options shows the existing keys, and `valet apps` the options of the other valets.")
         case .duplicateItem:
             self.init(.alreadyExists, "an item with this key already exists", advice: "Omit --no-overwrite to replace its value.")
         case .parameter, .noSuchAttribute, .noSuchClass:

@@ -126,7 +126,10 @@ package struct SystemdCredential: DeviceProtector {
         guard let path else {
             throw KeychainFailure(
                 .notAvailable,
-                "the systemd credential '\(Self.credentialName)' is required: run this program in a service that has it",
+                """
+                the systemd credential '\(Self.credentialName)' is required: run this program in a service that has it, or set \
+                CREDENTIALS_DIRECTORY to the directory that contains it
+                """,
                 subject: .credential, cause: .missing)
         }
         do throws(KeychainFailure) {

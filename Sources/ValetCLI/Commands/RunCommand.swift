@@ -143,11 +143,8 @@ struct RunCommand: ParsableCommand {
     ) throws(CommandFailure) -> [SecretAssignment] {
         let names = Set(given.map(\.name) + lines.map(\.name))
         let keys = try session.perform { try valet.keyList(userPrompt: reason) }
-        guard !keys.isEmpty else {
-            throw CommandFailure(
-                .notFound, "this valet has no secrets; the command was not run",
-                advice: "Check --identifier, --accessibility, --group, and --app; `valet apps` lists the valets that have secrets.")
-        }
+        // A mistyped option selects an empty valet, and the command would run without its secrets.
+        guard !keys.isEmpty else { throw CommandFailure.emptyValet(outcome: "the command was not run") }
         if let key = keys.sorted().first(where: { !VariableName.isValid($0) }) {
             throw CommandFailure(
                 .usage, "\(ItemListing.escapingUnprintable(key)) is not the name of a variable; the command was not run",

@@ -41,8 +41,8 @@ struct DockerSource: SecretSource {
                 .usage, "\(ItemListing.escapingUnprintable(repeatedName)) is given twice in \(file.name); nothing was stored",
                 advice: "Remove one of the two.")
         }
-        // The file also has settings, so it is not removed as a whole.
-        var content = SourceContent(removalAdvice: "The file still contains the secrets. Remove each with: docker logout REGISTRY")
+        var content = SourceContent(
+            removalAdvice: "The file still contains the secrets, and Docker reads them only there. `docker logout REGISTRY` removes one.")
         let auths = configuration.auths ?? [:]
         let helpers = configuration.credHelpers ?? [:]
         for registry in Set(auths.keys).union(helpers.keys).sorted() {

@@ -248,7 +248,7 @@ struct DotenvSource: SecretSource {
     let file: SourceFile
 
     func read() throws(CommandFailure) -> SourceContent {
-        var content = SourceContent(removalAdvice: file.removalAdvice)
+        var content = SourceContent(removalAdvice: file.removalAdvice())
         for assignment in try Dotenv(file).assignments {
             guard assignment.referencedKey == nil else {
                 // The key is not shown: it may be a secret that only looks like a reference.

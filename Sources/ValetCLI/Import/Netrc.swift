@@ -9,7 +9,7 @@ struct NetrcSource: SecretSource {
     let file: SourceFile
 
     func read() throws(CommandFailure) -> SourceContent {
-        var content = SourceContent(removalAdvice: file.removalAdvice)
+        var content = SourceContent(removalAdvice: file.removalAdvice(readBy: "curl and git"))
         var words = NetrcWords(try file.text())
         var entry: Entry?
         while let word = try next(&words) {

@@ -15,7 +15,7 @@ struct PasswordTableSource: SecretSource {
                 .usage, "the columns of \(file.name) are not those of a known export; nothing was stored",
                 advice: "Export CSV from Bitwarden, 1Password, KeePassXC, Firefox, or Chrome, with the line of column names.")
         }
-        var content = SourceContent(removalAdvice: file.removalAdvice)
+        var content = SourceContent(removalAdvice: file.removalAdvice())
         var unusedCounts: [String: Int] = [:]
         while let row = try next(&rows) {
             guard row.fields.count == header.fields.count else {

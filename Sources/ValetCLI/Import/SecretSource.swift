@@ -80,11 +80,15 @@ struct SourceFile {
     /// How messages call the file.
     var name: String { path == "-" ? "standard input" : ItemListing.escapingUnprintable(path) }
 
-    /// The command that removes the file; nothing is left in standard input or another pipe.
-    var removalAdvice: String {
-        path == "-" || (try? FileStatus(of: path, followsLinks: true))?.kind != .regularFile
-            ? "The source was not changed; remove it when you no longer need it."
-            : "The file still contains the secrets. Remove it with: rm -- \(Self.quotedForShell(path))"
+    /// Says how to remove the file; nothing is left in standard input or another pipe.
+    ///
+    /// `programs` read the file and not the keychain.
+    func removalAdvice(readBy programs: String? = nil) -> String {
+        guard path != "-", (try? FileStatus(of: path, followsLinks: true))?.kind == .regularFile else {
+            return "The source was not changed; remove it when you no longer need it."
+        }
+        let need = programs.map { ", and programs such as \($0) read them only there. When none needs it, remove it" } ?? ". Remove it"
+        return "The file still contains the secrets\(need) with: rm -- \(Self.quotedForShell(path))"
     }
 
     /// Returns the content as text without a byte-order mark.
