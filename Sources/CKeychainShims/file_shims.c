@@ -8,11 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
+#endif
+
+#ifndef STATX_ATTR_MOUNT_ROOT
+#define STATX_ATTR_MOUNT_ROOT 0x2000
 #endif
 
 volatile const unsigned char *volatile keychain_fork_guard_page;
@@ -48,6 +53,12 @@ int keychain_file_system_type(const char *path, uint32_t *type) {
     }
     *type = (uint32_t)facts.f_type;
     return 0;
+}
+
+bool keychain_file_is_mount_point(const char *path) {
+    struct statx facts;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, &facts) != 0) return false;
+    return (facts.stx_attributes & facts.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 int keychain_directory_open(int parent, const char *name, bool follows_links) {

@@ -34,6 +34,10 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         /// A symbolic link that is not followed, or whose target does not exist.
         case symbolicLink
         case notRegularFile
+        /// The file has names in several directories.
+        case hardLinks
+        /// The file itself is mounted at its path, without its directory.
+        case mountPoint
         case wrongOwner
         /// Other users can read or change it.
         case accessibleToOthers

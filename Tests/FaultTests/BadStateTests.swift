@@ -67,6 +67,10 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
             try FileManager.default.removeItem(atPath: store(home))
             try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "nowhere.db")
         },
+        UnusableState("with a name in another directory", .store, .hardLinks) { home, _ in
+            try FileManager.default.createDirectory(atPath: home + "/other", withIntermediateDirectories: false)
+            try FileManager.default.linkItem(atPath: store(home), toPath: home + "/other/keychain.db")
+        },
         UnusableState("readable by others", .store, .accessibleToOthers) { home, _ in try setMode(0o644, store(home)) },
         UnusableState("writable by the group", .store, .accessibleToOthers) { home, _ in try setMode(0o620, store(home)) },
         UnusableState("a directory open to others", .home, .accessibleToOthers) { home, _ in try setMode(0o755, home) },

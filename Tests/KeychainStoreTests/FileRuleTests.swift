@@ -102,6 +102,20 @@ struct FileRuleTests {
         _ = try SQLiteItemStore(openingAt: directory.storePath)
     }
 
+    /// Each directory would have a -wal and a -shm file of its own.
+    @Test("A file that has a name in another directory is refused until that name is gone")
+    func hardLinkElsewhere() throws {
+        #expect(try directory.create() == .created)
+        let other = try TemporaryDirectory()
+        #expect(unsafe link(directory.storePath, other.storePath) == 0)
+        try expectRefusal(.hardLinks)
+        #expect(throws: KeychainFailure.self) { try SQLiteItemStore(openingAt: other.storePath) }
+        #expect(unsafe link(directory.storePath, directory.path + "/left by a repair") == 0)
+        try expectRefusal(.hardLinks)
+        #expect(unsafe unlink(other.storePath) == 0)
+        _ = try SQLiteItemStore(openingAt: directory.storePath)
+    }
+
     @Test("An empty file is not treated as a new store")
     func empty() throws {
         try Data().write(to: URL(fileURLWithPath: directory.storePath))

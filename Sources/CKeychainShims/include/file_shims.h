@@ -29,6 +29,10 @@ static inline bool keychain_fork_guard_passes(void) {
 /* Gets the type of the file system that contains `path`, as in statfs(2). Returns 0 or an errno value. */
 int keychain_file_system_type(const char *path, uint32_t *type);
 
+/* Whether something is mounted on the name itself, as with a bind mount of one file. Does not follow a symbolic link. False if that cannot be
+   found out: before Linux 5.8, and without statx(2). */
+bool keychain_file_is_mount_point(const char *path);
+
 /* Opens a directory as a place for names (O_PATH), close-on-exec. `name` is relative to `parent`, which may be AT_FDCWD. Returns -1 and
    sets errno on failure. */
 int keychain_directory_open(int parent, const char *name, bool follows_links);

@@ -32,6 +32,7 @@ struct StoreFile {
         guard facts.permissions & 0o7177 == 0 else {
             throw refusal(path, .accessibleToOthers, "can be used by others (mode \(octal(facts.permissions))); run: chmod 600 \(path)")
         }
+        try checkOnlyDirectory(of: location, facts)
         guard facts.byteCount > 0 else {
             throw KeychainFailure(
                 .notAvailable, "\(path) is empty, so its content was lost; put a copy back, or remove it to start over", path: path,
@@ -84,6 +85,40 @@ struct StoreFile {
                 directory, .networkFileSystem(name: name),
                 "is on a network file system (\(name)), where a store is not safe; choose a local directory")
         }
+    }
+
+    /// Throws if programs can find the file in several directories.
+    ///
+    /// Each directory would have its own -wal and -shm file, so the programs would not see each other's locks and changes, and a checkpoint of
+    /// one would overwrite the changes of the other. Source: sqlite.org/howtocorrupt.html, "Multiple links to the same file".
+    private static func checkOnlyDirectory(of location: FileLocation, _ facts: FileStatus) throws(KeychainFailure) {
+        guard !FileSystem.isMountPoint(location.path) else {
+            throw refusal(
+                location.path, .mountPoint,
+                "is mounted without its directory, so changes of other programs would be lost; mount the directory instead")
+        }
+        // A creation or a repair gives the file a second name in its directory for a moment, and leaves it there if it is killed.
+        var facts = facts
+        for _ in 1...3 where facts.linkCount > 1 {
+            let names = try namesOfFile(facts.identity, in: location.directory)
+            guard names < facts.linkCount, let now = try FileStatus.ifPresent(at: location.path) else { return }
+            facts = now
+        }
+        guard facts.linkCount <= 1 else {
+            throw refusal(
+                location.path, .hardLinks,
+                "has another name (a hard link) outside of \(location.directory), where a program that uses it would overwrite changes; "
+                    + "remove the other name, or replace this one by a copy of the file")
+        }
+    }
+
+    /// The number of names that a file has in a directory.
+    private static func namesOfFile(_ identity: FileStatus.Identity, in directory: String) throws(KeychainFailure) -> UInt64 {
+        let names: [String]
+        do throws(Errno) { names = try FileSystem.names(in: directory) } catch {
+            throw KeychainFailure(.notAvailable, "cannot list \(directory): \(error)", path: directory, subject: .store)
+        }
+        return UInt64(names.count { (try? FileStatus(of: directory + "/" + $0))?.identity == identity })
     }
 
     private static func checkOwner(_ facts: FileStatus, _ path: String) throws(KeychainFailure) {

@@ -18,6 +18,8 @@ package struct FileStatus: Equatable, Sendable {
     /// The user ID of the owner.
     package let owner: UInt32
     package let byteCount: Int64
+    /// The number of names of the file, in all directories.
+    package let linkCount: UInt64
     package let identity: Identity
     /// When the content last changed, in nanoseconds since 1970.
     package let modificationNanoseconds: Int64
@@ -37,6 +39,7 @@ package struct FileStatus: Equatable, Sendable {
         permissions = UInt32(status.st_mode) & 0o7777
         owner = status.st_uid
         byteCount = Int64(status.st_size)
+        linkCount = UInt64(status.st_nlink)
         identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
         modificationNanoseconds = Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
         changeNanoseconds = Int64(status.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_ctim.tv_nsec)

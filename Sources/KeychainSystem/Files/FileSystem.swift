@@ -79,6 +79,12 @@ package enum FileSystem {
         return first.identity == (try? FileStatus(of: other, followsLinks: followsLinks))?.identity
     }
 
+    /// Whether something is mounted on the name itself, as with a bind mount of one file; false if that cannot be found out.
+    package static func isMountPoint(_ path: String) -> Bool {
+        // The string lives until the call returns.
+        unsafe keychain_file_is_mount_point(path)
+    }
+
     /// Whether the effective user may create files in the directory.
     package static func canCreateFiles(in directory: String) -> Bool {
         unsafe faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0
