@@ -73,6 +73,28 @@ int keychain_directory_flush(int directory) {
     return error;
 }
 
+/* The path is the one that open(2) names for linkat: linking the descriptor itself needs a capability. */
+static void descriptor_path(int descriptor, char path[32]) { (void)snprintf(path, 32, "/proc/self/fd/%d", descriptor); }
+
+int keychain_file_open_unnamed(const char *directory) {
+    int descriptor = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (descriptor < 0) return -1;
+    char path[32];
+    descriptor_path(descriptor, path);
+    /* The umask may have removed bits that the owner needs. */
+    if (access(path, F_OK) == 0 && fchmod(descriptor, 0600) == 0) return descriptor;
+    int error = errno;
+    (void)close(descriptor);
+    errno = error;
+    return -1;
+}
+
+int keychain_file_link_unnamed(int descriptor, const char *path) {
+    char existing[32];
+    descriptor_path(descriptor, existing);
+    return linkat(AT_FDCWD, existing, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
 int keychain_file_rename_without_replacing(const char *path, const char *new_path) {
     return renameat2(AT_FDCWD, path, AT_FDCWD, new_path, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }

@@ -267,6 +267,22 @@ package struct OpenFile: ~Copyable, Sendable {
         descriptor = FileDescriptor(rawValue: try Errno.check { unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK) })
     }
 
+    /// Creates a file without a name, accessible only to its owner, which is gone with the process unless it gets a name.
+    ///
+    /// Fails on file systems that have no such files, and without /proc.
+    init(unnamedIn directory: String) throws(Errno) {
+        // The path lives until the call returns.
+        let number = try Errno.check { unsafe keychain_file_open_unnamed(directory) }
+        descriptor = FileDescriptor(rawValue: try Self.aboveStandardStreams(number))
+    }
+
+    /// Gives a file that was created without a name one; fails with `.exists` if the name is taken.
+    func link(as path: String) throws(Errno) {
+        // The path lives until the call returns.
+        let code = unsafe keychain_file_link_unnamed(descriptor.rawValue, path)
+        guard code == 0 else { throw Errno(rawValue: code) }
+    }
+
     /// Opens a directory as a place for names; its content cannot be read through the descriptor.
     ///
     /// With `parent`, `name` is a name in that directory, which must not be a symbolic link. Otherwise it is a path, and links are followed.

@@ -166,6 +166,20 @@ struct AtomicFileTests {
         #expect(mode == 0o600)
     }
 
+    /// A process that is killed while it writes leaves no secret behind.
+    @Test("A file that is being written has no name", arguments: [true, false])
+    func unnamed(replacingExisting: Bool) throws {
+        // Not every file system can have a file without a name.
+        let directory = try TemporaryDirectory(inMemory: true)
+        let path = directory.path + "/backup"
+        if replacingExisting { #expect(FileManager.default.createFile(atPath: path, contents: Data("first".utf8))) }
+        _ = try AtomicFile(path).write(replacingExisting: replacingExisting) { writer throws(KeychainFailure) in
+            try writer.append([1, 2, 3])
+            #expect((try? directory.names) == (replacingExisting ? ["backup"] : []))
+        }
+        #expect(FileManager.default.contents(atPath: path) == Data([1, 2, 3]))
+    }
+
     @Test("An existing file is not changed", arguments: [true, false])
     func notReplaced(supportsHardLinks: Bool) throws {
         try write("first").mustBeCreated()

@@ -40,6 +40,13 @@ int keychain_directory_open(int parent, const char *name, bool follows_links);
 /* Flushes a directory that keychain_directory_open() opened. Returns 0 or an errno value. */
 int keychain_directory_flush(int directory);
 
+/* Opens a new file without a name (O_TMPFILE), mode 0600, close-on-exec, which the kernel removes with the process. Returns -1 and sets errno on
+   failure, also if the file could not get a name later: that needs /proc. */
+int keychain_file_open_unnamed(const char *directory);
+
+/* Gives a file that keychain_file_open_unnamed() opened a name; fails with EEXIST if it is taken. Returns 0 or an errno value. */
+int keychain_file_link_unnamed(int descriptor, const char *path);
+
 /* Renames a file; fails with EEXIST if the new name is taken. Returns 0 or an errno value: EINVAL or ENOSYS if the system cannot do that. */
 int keychain_file_rename_without_replacing(const char *path, const char *new_path);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// A file that is published atomically: written under a random temporary name, flushed, and then given its own name.
+/// A file that is published atomically: written without a name or under a random temporary one, flushed, and then given its own name.
 package struct AtomicFile {
     private let location: FileLocation
     private let acceptsFixedMode: Bool
@@ -41,14 +41,8 @@ package struct AtomicFile {
     package func publish(
         replacingExisting: Bool = false, _ fill: (_ temporaryPath: String) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> CreationOutcome {
-        if let status = try FileStatus.ifPresent(at: path) {
-            guard replacingExisting else { return .alreadyExists }
-            guard status.kind == .regularFile else {
-                throw KeychainFailure(.notAvailable, "\(path) is not a regular file; choose another name")
-            }
-        }
-        // A random name, which cannot be guessed and cannot be left over from another attempt.
-        let temporary = location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
+        guard try isAvailable(replacingExisting) else { return .alreadyExists }
+        let temporary = newTemporaryPath()
         try addingLocation { () throws(Errno) in try FileSystem.createPrivateFile(temporary, acceptsFixedMode: acceptsFixedMode) }
         defer { for suffix in [""] + companionSuffixes { FileSystem.tryUnlink(temporary + suffix) } }
         try fill(temporary)
@@ -60,14 +54,49 @@ package struct AtomicFile {
     }
 
     /// Publishes a file whose content `body` writes through a writer.
+    ///
+    /// Where the file system can, the file has no name before it is complete: a secret does not remain if the process is killed.
     package func write(
         replacingExisting: Bool = false, _ body: (Writer) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) -> CreationOutcome {
-        try publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
-            let writer = try Writer(appendingTo: temporary, in: location.directory)
-            try body(writer)
-            try writer.flush()
+        guard supportsHardLinks, let unnamed = try? Writer(OpenFile(unnamedIn: location.directory), in: location.directory) else {
+            return try publish(replacingExisting: replacingExisting) { temporary throws(KeychainFailure) in
+                let writer = try Writer(appendingTo: temporary, in: location.directory)
+                try body(writer)
+                try writer.flush()
+            }
         }
+        guard try isAvailable(replacingExisting) else { return .alreadyExists }
+        try body(unnamed)
+        try unnamed.flush()
+        do throws(Errno) {
+            try unnamed.file.link(as: path)
+        } catch .exists {
+            guard replacingExisting else { return .alreadyExists }
+            let temporary = newTemporaryPath()
+            try addingLocation { () throws(Errno) in try unnamed.file.link(as: temporary) }
+            defer { FileSystem.tryUnlink(temporary) }
+            guard try moveIntoPlace(from: temporary, replacingExisting: true) else { return .alreadyExists }
+        } catch {
+            throw failure(error)
+        }
+        try addingLocation { () throws(Errno) in try FileSystem.flush(location.directory) }
+        return .created
+    }
+
+    /// Returns false if the name is taken by a file that may not be replaced.
+    private func isAvailable(_ replacingExisting: Bool) throws(KeychainFailure) -> Bool {
+        guard let status = try FileStatus.ifPresent(at: path) else { return true }
+        guard replacingExisting else { return false }
+        guard status.kind == .regularFile else {
+            throw KeychainFailure(.notAvailable, "\(path) is not a regular file; choose another name")
+        }
+        return true
+    }
+
+    /// A random path, which cannot be guessed and cannot be left over from another attempt.
+    private func newTemporaryPath() -> String {
+        location.directory + "/." + location.name + "." + Identifier128.random().hexadecimal + ".new"
     }
 
     /// Returns false if the name is taken.
@@ -109,18 +138,22 @@ package struct AtomicFile {
         return acceptsFixedMode ? failure.withRemedy(.writeElsewhere) : failure
     }
 
-    /// Appends to the temporary file.
+    /// Appends to the file that is not published yet.
     package final class Writer {
-        private let file: OpenFile
+        fileprivate let file: OpenFile
         private let directory: String
 
-        fileprivate init(appendingTo path: String, in directory: String) throws(KeychainFailure) {
+        fileprivate init(_ file: consuming OpenFile, in directory: String) {
+            self.file = file
+            self.directory = directory
+        }
+
+        fileprivate convenience init(appendingTo path: String, in directory: String) throws(KeychainFailure) {
             do throws(Errno) {
-                file = try OpenFile(path, .append)
+                self.init(try OpenFile(path, .append), in: directory)
             } catch {
                 throw Self.failure(error, directory)
             }
-            self.directory = directory
         }
 
         /// Writes all of the bytes.
