@@ -87,11 +87,13 @@ extension BackupItem {
 
 @Suite("A backup")
 struct BackupTests {
+    private static let bytes = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+
     @Test(
         "Items of any size are read back, including sizes at chunk boundaries",
         arguments: [0, 200_000] + Array(65_300...65_420))
     func roundTrip(_ byteCount: Int) throws {
-        let secret = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let secret = Self.bytes.prefix(byteCount)
         let contents = try BackupFile([BackupItem("large", secret), BackupItem("small", nil, .afterFirstUnlock)]).contents()
         #expect(contents.items.map(\.secret) == [secret, nil])
         #expect(contents.items.map(\.accessibility) == [.whenUnlocked, .afterFirstUnlock])
@@ -202,8 +204,8 @@ struct BackupDamageTests {
             case .ofAnotherBackup: [chunk(0), chunk(1, of: other), chunk(2), chunk(3)]
             }
         let header = Array(good.bytes.prefix(118))
-        #expect(try BackupFile(header + [chunk(0), chunk(1), chunk(2), chunk(3)].joined()).statusOfReading() == .success)
-        #expect(try BackupFile(header + chunks.joined()).statusOfReading() == .decode)
+        #expect(try BackupFile(header + chunk(0) + chunk(1) + chunk(2) + chunk(3)).statusOfReading() == .success)
+        #expect(try BackupFile(chunks.reduce(header, +)).statusOfReading() == .decode)
     }
 }
 
