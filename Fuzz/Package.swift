@@ -30,6 +30,7 @@ let package = Package(
             ],
             path: "Sources/Keybag"
         ),
+        .target(name: "SyncCore", dependencies: ["KeychainCore"], path: "Sources/SyncCore"),
         .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"], path: "Sources/KeychainSystem"),
         .target(name: "CSQLiteShims", dependencies: ["CSQLite"], path: "Sources/CSQLiteShims"),
         .target(
@@ -66,7 +67,8 @@ let package = Package(
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "KeychainSystem",
+                "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "SyncCore",
+                "KeychainSystem",
                 "KeychainCore", "CTPMShims", "CFuzzer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Crypto", package: "swift-crypto"),
             ],
