@@ -54,7 +54,12 @@ extension CallFailure.Reason {
         case .missingEntitlement: "Add the access group to the entitlements of the program."
         case .outcomeUnknown: "Read the value again."
         case .busy: "Try again."
-        case .cannotPrompt, .damaged, .readOnly, .noPlace, .protectorUnavailable, .unavailable: nil
+        case .cannotPrompt: "Try again while the device is unlocked and the app can show a prompt."
+        case .damaged: "Store the value again."
+        case .unavailable: "`SecCopyErrorMessageString` describes the status."
+        case .readOnly: nil
+        // Not reported on Apple platforms.
+        case .noPlace, .protectorUnavailable: nil
         }
     }
 }

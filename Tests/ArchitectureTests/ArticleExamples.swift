@@ -56,12 +56,14 @@ func luggageProgram() {
         #expect(try luggage.combination() == "12345")
     }
 
+    #if !canImport(Darwin)
     @Test func aLockedKeychainIsNotAnEmptyOne() throws {
         try Luggage().setCombination("12345")
         try InMemoryKeychain.current?.lock()
         let failure = #expect(throws: ValetFailure.self) { try Luggage().combination() }
         #expect(failure?.reason == .locked)
     }
+    #endif
 }
 #endif
 

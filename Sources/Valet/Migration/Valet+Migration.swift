@@ -160,8 +160,22 @@ public enum MigrationError: Int, LocalizedError, CaseIterable, CustomStringConve
         }
     }
 
-    /// One sentence about the problem, in English.
-    public var errorDescription: String? {
+    /// One sentence about the problem, and the next step, in English.
+    public var errorDescription: String? { [problem, recoverySuggestion].compactMap(\.self).joined(separator: " ") }
+
+    /// What to do next, in English.
+    public var recoverySuggestion: String? {
+        switch self {
+        case .invalidQuery: "Give a query for generic passwords, without options for the result."
+        case .keyToMigrateInvalid: "Leave the item out, or give it another key, with `compactMap`."
+        case .dataToMigrateInvalid: "Leave the item out with `compactMap`."
+        case .duplicateKeyToMigrate: "Narrow the query to one service, or change one of the keys with `compactMap`."
+        case .keyToMigrateAlreadyExistsInValet: "Remove the value from the destination, or leave the item out with `compactMap`."
+        case .removalFailed: "Try again."
+        }
+    }
+
+    private var problem: String {
         switch self {
         case .invalidQuery: "The query of the migration is not valid."
         case .keyToMigrateInvalid: "The key of an item to migrate is empty or not text."

@@ -181,7 +181,8 @@ extension SecretStore {
     ///   - change: A closure that changes the value. It runs again with the newer value if another thread or process has changed it meanwhile, so
     ///     it must not have other effects. If it throws, nothing is changed.
     /// - Returns: The new value.
-    /// - Throws: The errors of `change`, and ``ValetFailure`` with the reasons of ``value(for:withPrompt:)`` and ``set(_:for:onlyIfAbsent:)``.
+    /// - Throws: The errors of `change`, and ``ValetFailure`` with the reason ``ValetFailure/Reason/notFound`` if there is no value, and the other
+    ///   reasons of ``value(for:withPrompt:)`` and ``set(_:for:onlyIfAbsent:)``.
     @discardableResult
     public func update<Value>(
         _ key: ValetKey<Value>, withPrompt userPrompt: String = "", _ change: (inout Value) throws -> Void

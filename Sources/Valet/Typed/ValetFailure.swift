@@ -68,11 +68,14 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
     public let underlyingError: (any Error)?
 
     /// One sentence about the problem and, if there is one, the next step.
+    ///
+    /// With the reasons ``Reason/unavailable`` and ``Reason/protectorUnavailable``, which have many causes, the sentence contains
+    /// ``failureReason``.
     public var errorDescription: String? { [problem, recoverySuggestion].compactMap(\.self).joined(separator: " ") }
 
     /// ``errorDescription``, ``failureReason``, and ``status``.
     public var description: String {
-        let facts = [failureReason, status.map { "status \($0)" }].compactMap(\.self).joined(separator: "; ")
+        let facts = [problemNamesCause ? nil : failureReason, status.map { "status \($0)" }].compactMap(\.self).joined(separator: "; ")
         return (errorDescription ?? "") + (facts.isEmpty ? "" : " (\(facts))")
     }
 
@@ -144,29 +147,38 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
         do throws(KeychainError) { return try result.get() } catch { throw ValetFailure(error, after: last.failure) }
     }
 
+    /// Whether ``errorDescription`` contains ``failureReason``.
+    private var problemNamesCause: Bool { [.unavailable, .protectorUnavailable].contains(reason) }
+
     private var problem: String {
+        guard problemNamesCause, let failureReason else { return plainProblem + "." }
+        return "\(plainProblem): \(failureReason)."
+    }
+
+    /// The sentence about the problem, without its end.
+    private var plainProblem: String {
         switch reason {
-        case .emptyKey: "The key is empty."
-        case .emptyValue: "The value is empty."
-        case .notFound: "There is no value under this key."
-        case .alreadyExists: "There is a value under this key already."
-        case .notText: "The stored value is not text."
-        case .notDecodable: "The stored value is not of the expected type."
-        case .notEncodable: "The value cannot be encoded."
-        case .locked: "The keychain is locked."
-        case .canceled: "The prompt was canceled."
-        case .notAuthenticated: "Authentication failed."
-        case .passcodeNotSet: "No passcode is set."
-        case .cannotPrompt: "A prompt is necessary and cannot be shown."
-        case .damaged: "The keychain or the stored value is damaged."
-        case .readOnly: "The keychain is read-only."
-        case .diskFull: "The disk is full."
-        case .noPlace: "There is no place for the keychain."
-        case .protectorUnavailable: "The key of the keychain is not available."
-        case .missingEntitlement: "The program is not entitled to the access group."
-        case .outcomeUnknown: "The disk failed, and the change may or may not have taken effect."
-        case .busy: "Another program is writing to the keychain."
-        case .unavailable: "The keychain is not available."
+        case .emptyKey: "The key is empty"
+        case .emptyValue: "The value is empty"
+        case .notFound: "There is no value under this key"
+        case .alreadyExists: "There is a value under this key already"
+        case .notText: "The stored value is not text"
+        case .notDecodable: "The stored value is not of the expected type"
+        case .notEncodable: "The value cannot be encoded"
+        case .locked: "The keychain is locked"
+        case .canceled: "The prompt was canceled"
+        case .notAuthenticated: "Authentication failed"
+        case .passcodeNotSet: "No passcode is set"
+        case .cannotPrompt: "A prompt is necessary and cannot be shown"
+        case .damaged: "The keychain or the stored value is damaged"
+        case .readOnly: "The keychain is read-only"
+        case .diskFull: "The disk is full"
+        case .noPlace: "There is no place for the keychain"
+        case .protectorUnavailable: "The key of the keychain is not available"
+        case .missingEntitlement: "The program is not entitled to the access group"
+        case .outcomeUnknown: "The disk failed, and the change may or may not have taken effect"
+        case .busy: "Another program is writing to the keychain"
+        case .unavailable: "The keychain is not available"
         }
     }
 }

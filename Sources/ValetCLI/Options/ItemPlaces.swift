@@ -135,9 +135,14 @@ extension CommandSession {
         }
     }
 
-    /// Adds to the failure of a missing item where an item with this key is.
+    /// Adds to the failure of a missing item where an item with this key is, or that there is no keychain yet.
     func addingOtherPlaces(of key: String, than selected: SelectedValet, to failure: CommandFailure) -> CommandFailure {
         guard failure.status == .notFound else { return failure }
+        if let report = try? keychain.report(queriesTPM: false), report.store == nil {
+            return CommandFailure(
+                failure.status, "no keychain exists yet at \(ItemListing.escapingUnprintable(report.storePath))",
+                advice: "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
+        }
         let places = otherPlaces(of: key, than: selected)
         guard !places.isEmpty else { return failure }
         return CommandFailure(
