@@ -21,12 +21,24 @@ struct ImportTests {
         arguments: [
             ("A=b", "b"), ("A = b ", "b"), ("\tA=b c", "b c"), ("A=b # c", "b"), ("A= # c", ""), ("A=''", ""), ("A=\"\"", ""),
             ("A='b # c'", "b # c"), ("A='b' # c", "b"), ("A=\"b\\nc\\t\\\"\\\\\\$\"", "b\nc\t\"\\$"), ("A=\"\\x\"", "\\x"),
-            ("A='b\\n'", "b\\n"), ("A=b=c", "b=c"), ("A=$b", "$b"), ("A='${b}'", "${b}"), ("A=\"\\${b}\"", "${b}"), ("export A=b", "b"),
-            ("A=b\\nc", "b\\nc"), ("A='b\r\nc'", "b\nc"), ("A=\"it's\"", "it's"), ("A='é 𐍈'", "é 𐍈"), ("A=e\u{301}", "e\u{301}"),
+            ("A='b\\n'", "b\\n"), ("A=b=c", "b=c"), ("A=5$", "5$"), ("A=$ b", "$ b"), ("A='${b}'", "${b}"), ("A=\"\\${b}\"", "${b}"),
+            ("export A=b", "b"),
+            ("A=b # it's", "b"), ("A='b\r\nc'", "b\nc"), ("A=\"it's\"", "it's"), ("A='é 𐍈'", "é 𐍈"), ("A=e\u{301}", "e\u{301}"),
         ])
     func dotenvForms(line: String, value: String) throws {
         #expect(try assignments(line).map { [$0.key, $0.value] } == [["A", value]])
         #expect(try assignments("# comment\n\nZ=1\n\(line)\nY=2\n")["A"].map { Array($0.utf8) } == Array(value.utf8))
+    }
+
+    @Test(
+        "A value that programs read differently is refused, and the message names its first line",
+        arguments: [
+            "a#b", "a\\b", "a\"b", "it's", "a`b`", "`a`", "$b", "${b}", "$(b)", "a$1", "a$$", "\"$b\"", "\"${b}\"", "\"`b`\"",
+            "\"\n${b}\n\"",
+        ])
+    func readDifferently(_ value: String) {
+        let failure = #expect(throws: CommandFailure.self) { try assignments("# comment\nZ=1\nA=\(value)\nY=2\n") }
+        #expect(failure?.status == .usage && failure?.problem.contains("line 3") == true)
     }
 
     @Test("A line ends with a line feed, a carriage return, or both", arguments: ["\n", "\r", "\r\n"])

@@ -4,7 +4,7 @@ import Foundation
 /// The assignments of a `.env` file.
 ///
 /// There is no standard. This reads what shells, Docker Compose, and the common libraries read in the same way, and refuses what they read
-/// differently, such as `${NAME}` and `a#b`: a value that is silently another one is worse than an error.
+/// differently, such as `$NAME`, `a\b`, and `a#b`: a value that is silently another one is worse than an error.
 ///
 /// | Form | Value |
 /// |---|---|
@@ -115,10 +115,16 @@ private struct DotenvParser {
                     "# without a space before it is read differently by different programs",
                     "Put the value in single quotes, or a space before the comment.")
             }
+            // Shells remove these, and other programs do not.
+            guard !"\\'\"".unicodeScalars.contains(next) else {
+                throw problem(
+                    "quotes within a value and a backslash outside of quotes are read differently by different programs",
+                    "Put the value in single quotes, or, if it contains one, in double quotes with \\ before each \\ and \".")
+            }
             value.append(next)
             rest.removeFirst()
         }
-        try requireNoReference(value)
+        try requireNoReference(value, line)
         skipLine()
         while let last = value.last, isSpace(last) { value.removeLast() }
         return String(value)
@@ -134,7 +140,7 @@ private struct DotenvParser {
             rest.removeFirst()
             if next == quote {
                 try requireEndOfLine()
-                if quote == "\"" { try requireNoReference(unescaped) }
+                if quote == "\"" { try requireNoReference(unescaped, start) }
                 return String(value)
             }
             if quote == "\"", next == "\\", let escaped = rest.first.flatMap(Self.escape) {
@@ -161,13 +167,19 @@ private struct DotenvParser {
         }
     }
 
+    /// What a shell replaces behind a dollar sign.
+    private static func isReplaced(_ next: Unicode.Scalar) -> Bool {
+        next.isASCII && (next.properties.isAlphabetic || next.properties.numericType != nil || "_{(@*#?$!-".unicodeScalars.contains(next))
+    }
+
     /// Throws if the value has a reference or a command, which some programs replace and some do not.
-    private func requireNoReference(_ value: String.UnicodeScalarView) throws(Problem) {
-        for (index, scalar) in zip(value.indices, value) where scalar == "$" {
+    private func requireNoReference(_ value: String.UnicodeScalarView, _ line: Int) throws(Problem) {
+        for (index, scalar) in zip(value.indices, value) where scalar == "$" || scalar == "`" {
             let next = value.index(after: index)
-            guard next < value.endIndex, value[next] == "{" || value[next] == "(" else { continue }
+            guard scalar == "`" || (next < value.endIndex && Self.isReplaced(value[next])) else { continue }
+            let what = scalar == "`" ? "a backquote" : "$ before a name or a bracket"
             throw Problem(
-                line: line, reason: "${...} or $(...) is read differently by different programs",
+                line: line, reason: "\(what) is read differently by different programs",
                 advice: "Write the text itself, or put the value in single quotes if it is meant literally.")
         }
     }

@@ -141,7 +141,8 @@ extension CommandSession {
         if let report = try? keychain.report(queriesTPM: false), report.store == nil {
             return CommandFailure(
                 failure.status, "no keychain exists yet at \(ItemListing.escapingUnprintable(report.storePath))",
-                advice: "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
+                advice:
+                    "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
         }
         let places = otherPlaces(of: key, than: selected)
         guard !places.isEmpty else { return failure }
