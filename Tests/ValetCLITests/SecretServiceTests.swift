@@ -60,7 +60,8 @@ struct SecretServiceTests {
         let content = try read(service)
         #expect(content.secrets.count == 1 && content.omissions.map(\.note) == ["Druidia/2: Empty has no value"] && content.isComplete)
         service.items[1].secret = Array("marlin".utf8)
-        let conflict = failure { try read(service) }
+        let conflicting = try read(service)
+        let conflict = #expect(throws: CommandFailure.self) { try conflicting.requireOneValueForEachKey() }
         #expect(conflict?.status == .usage && conflict?.problem.contains("Luggage/skroob") == true)
     }
 

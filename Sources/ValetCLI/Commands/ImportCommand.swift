@@ -10,7 +10,7 @@ struct ImportCommand: ParsableCommand {
         discussion: """
             Stores all secrets, or none if the source is damaged or one of them cannot be stored. Reads each one back before it counts. The \
             source is never changed. A key that exists with another value is left alone unless --overwrite is given; the command then exits \
-            with 5 after storing the others.
+            with 5 after storing the others. A key that has several values in the source is an error, or is left out with --omit-repeated.
             """,
         subcommands: [
             ImportDotenvCommand.self, ImportNetrcCommand.self, ImportPassCommand.self, ImportDockerCommand.self, ImportCSVCommand.self,
@@ -27,6 +27,9 @@ struct ImportOptions: ParsableArguments {
     @Flag(help: "Replace existing secrets.")
     var overwrite = false
 
+    @Flag(help: "Leave out each key that has several values in the source, and show it. Without this, such a key is an error.")
+    var omitRepeated = false
+
     @OptionGroup
     var passcode: PasscodeOption
 
@@ -42,7 +45,8 @@ struct ImportOptions: ParsableArguments {
                 advice: "Import without --secure-enclave, then use `valet migrate --secure-enclave ... --remove`.")
         }
         let passcode = try passcode.read()
-        let content = try source.read()
+        var content = try source.read()
+        if omitRepeated { content.omitRepeatedKeys() } else { try content.requireOneValueForEachKey() }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         if !content.secrets.isEmpty { try session.requireUnlocked(for: selected.accessibility) }
         let plan = try session.perform { try ImportPlan(content, into: selected, overwriting: overwrite) }

@@ -27,6 +27,8 @@ struct SourceContent {
 
     /// The index in `secrets` of each key, by its exact bytes.
     private var indices: [[UInt8]: Int] = [:]
+    /// The places of the other values of a key, by the index of the first one.
+    private var otherPlaces: [Int: [String]] = [:]
 
     init(removalAdvice: String) {
         self.removalAdvice = removalAdvice
@@ -34,7 +36,8 @@ struct SourceContent {
 
     /// Adds a secret.
     ///
-    /// The same secret may be given twice. Throws if the source has another one with the same key, because one of the two would be lost.
+    /// The same secret may be given twice. A key with several values has to be handled by `requireOneValueForEachKey` or `omitRepeatedKeys`,
+    /// because all but one would be lost.
     mutating func add(_ secret: FoundSecret) throws(CommandFailure) {
         guard !secret.key.isEmpty else {
             throw CommandFailure(.usage, "\(secret.place): the key is empty; nothing was stored", advice: "Give it a name in the source.")
@@ -48,15 +51,36 @@ struct SourceContent {
             secrets.append(secret)
             return
         }
-        guard secrets[index].value == secret.value else {
-            throw CommandFailure(
-                .usage,
-                """
-                \(secret.place): \(ItemListing.escapingUnprintable(secret.key)) has another value on \(secrets[index].place); \
-                nothing was stored
-                """,
-                advice: "Remove or rename one of the two entries, then run the command again.")
+        if secrets[index].value != secret.value { otherPlaces[index, default: []].append(secret.place) }
+    }
+
+    /// Throws if the source has several values for a key.
+    func requireOneValueForEachKey() throws(CommandFailure) {
+        guard !otherPlaces.isEmpty else { return }
+        let keys = repeatedKeys.map { "\(ItemListing.escapingUnprintable($0.key)) (\(Self.enumeration($0.places, of: "places")))" }
+        throw CommandFailure(
+            .usage, "the source has several values for \(Self.enumeration(keys, of: "keys")); nothing was stored",
+            advice: "Remove or rename the other entries, or add --omit-repeated to import the rest.")
+    }
+
+    /// Leaves out the keys that have several values.
+    mutating func omitRepeatedKeys() {
+        for (key, places) in repeatedKeys {
+            let places = Self.enumeration(places, of: "places")
+            omissions.append(Omission(note: "\(places): \(ItemListing.escapingUnprintable(key)) has several values"))
         }
+        secrets = secrets.indices.filter { otherPlaces[$0] == nil }.map { secrets[$0] }
+        otherPlaces = [:]
+        indices = Dictionary(uniqueKeysWithValues: secrets.enumerated().map { (Array($0.element.key.utf8), $0.offset) })
+    }
+
+    /// Names the first ten, and counts the others.
+    private static func enumeration(_ names: [String], of nouns: String) -> String {
+        names.prefix(10).joined(separator: ", ") + (names.count > 10 ? ", and \(names.count - 10) other \(nouns)" : "")
+    }
+
+    private var repeatedKeys: [(key: String, places: [String])] {
+        otherPlaces.sorted { $0.key < $1.key }.map { (secrets[$0.key].key, [secrets[$0.key].place] + $0.value) }
     }
 }
 
