@@ -18,6 +18,10 @@ package struct SimulatedDevice {
     var isGone = false
     /// Removed from the circle as far as the person knows who removed it.
     package var isRemoved = false
+    /// The index of the device that admitted this one; nil if the founder did at the beginning.
+    var sponsor: Int?
+    /// Whether nobody knew of the admission when its author was removed, so that it may count or not.
+    var mayBeVoid = false
     package var role = DeviceRole.owner
     package var alarms: Set<SyncAlarm> = []
     /// The index of the machine of which this one is a clone.

@@ -84,6 +84,7 @@ extension Simulation {
             return
         }
         counters.count("snapshot restored")
+        if options.isTraced { note("device \(index): restored from its snapshot") }
         oracle.noteRollback(of: index, to: snapshot.writeCount)
         devices[index].ledger.state = snapshot.state
         if random.chance(0.5) {
@@ -110,6 +111,7 @@ extension Simulation {
         for name in storage.names where all || random.chance(0.1) {
             guard isHealable(name) else { continue }
             storage.remove(name)
+            if options.isTraced { note("lost \(name)") }
             counters.count("object lost")
         }
     }
@@ -117,14 +119,17 @@ extension Simulation {
     /// Whether a remaining device other than its author has what the object contains, so that the circle can make up for it.
     private func isHealable(_ name: String) -> Bool {
         switch ObjectName(name) {
-        case .statement: true
-        case .batch(_, let origin):
-            !hostileNames.contains(name)
-                && remaining.contains {
-                    devices[$0].original == nil && devices[$0].snapshot == nil && devices[$0].ledger.isRead(origin)
-                        && devices[$0].role.mayWrite
-                }
+        case .statement(let hash): isHeld { $0.state.statements[hash] != nil }
+        case .batch(_, let origin): !hostileNames.contains(name) && isHeld { $0.isRead(origin) }
         default: false
+        }
+    }
+
+    /// Whether a writer has something on a disk that is never rolled back to before now.
+    private func isHeld(_ isOnDisk: (MemoryLedger) -> Bool) -> Bool {
+        remaining.contains { index in
+            let device = devices[index]
+            return device.original == nil && device.snapshot == nil && device.role.mayWrite && isOnDisk(device.ledger)
         }
     }
 
@@ -139,15 +144,40 @@ extension Simulation {
         {
             for other in devices.indices where devices[other].id == devices[victim].id { devices[other].isRemoved = true }
             counters.count("device removed")
+            if options.isTraced { note("device \(victim) is removed by \(index)") }
+            noteDoubtfulAdmissions()
             step(index, .command(.remove(devices[victim].id)))
         } else if faults.admitsDevices, devices.count < options.deviceCount + 3 {
             let joiner = devices.count
             addDevice(joiner)
+            devices[joiner].sponsor = index
+            if options.isTraced { note("device \(joiner) is admitted by \(index)") }
             let statements = admit(joiner, by: index)
             guard let circle = devices[index].membership?.circle else { return }
             join(joiner, circle, statements)
+            noteDoubtfulAdmissions()
             counters.count("device admitted")
         }
+    }
+
+    /// Notes the devices whose admission by a removed device no other remaining device knows.
+    ///
+    /// It counts only if one of them learns of it before it learns of the removal.
+    private mutating func noteDoubtfulAdmissions() {
+        for joiner in devices.indices {
+            guard let sponsor = devices[joiner].sponsor, devices[sponsor].isRemoved || devices[sponsor].mayBeVoid else { continue }
+            let hasWitness = remaining.contains {
+                $0 != joiner && !devices[$0].mayBeVoid && !isSponsored($0, by: joiner)
+                    && devices[$0].engine?.roster?.members[devices[joiner].id] != nil
+            }
+            // A witness that is restored from a snapshot forgets what it has seen.
+            if !hasWitness || faults.restores || faults.clones { devices[joiner].mayBeVoid = true }
+        }
+    }
+
+    private func isSponsored(_ device: Int, by other: Int) -> Bool {
+        guard let sponsor = devices[device].sponsor else { return false }
+        return sponsor == other || isSponsored(sponsor, by: other)
     }
 
     private mutating func admit(_ joiner: Int, by index: Int) -> [Statement] {

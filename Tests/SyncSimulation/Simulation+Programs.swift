@@ -41,6 +41,13 @@ extension Simulation {
         Lane(accessibility).map { devices[index].ledger.state.lockedLanes.contains($0) } ?? false
     }
 
+    private mutating func noteWrite(_ write: Oracle.Write) {
+        oracle.note(write)
+        guard options.isTraced else { return }
+        let kind = write.content.map { "writes \($0)" } ?? "deletes"
+        note("device \(write.device) \(kind), \(write.revision.hexadecimal) over \(write.overwritten?.hexadecimal ?? "nothing")")
+    }
+
     private mutating func put(_ index: Int, _ name: Int) {
         let ledger = devices[index].ledger
         let existing = devices[index].row(named: name)
@@ -55,7 +62,7 @@ extension Simulation {
             value: random.chance(0.2) ? 7 : random.next())
         let item = existing?.0 ?? ledger.newItem()
         let revision = newRevision(&random)
-        oracle.note(
+        noteWrite(
             Oracle.Write(
                 device: index, revision: revision, isDeletion: false, permitted: known(index, [name], item),
                 overwritten: existing?.1.revision, content: content))
@@ -66,7 +73,7 @@ extension Simulation {
     private mutating func delete(_ index: Int, _ name: Int) {
         let ledger = devices[index].ledger
         guard let (item, row) = devices[index].row(named: name) else { return }
-        oracle.note(
+        noteWrite(
             Oracle.Write(
                 device: index, revision: row.revision, isDeletion: true, permitted: known(index, [name], item), overwritten: row.revision,
                 content: nil))
@@ -84,7 +91,7 @@ extension Simulation {
         content.name = other
         content.date = max(now + devices[index].clockOffset, content.date + 1)
         let revision = newRevision(&random)
-        oracle.note(
+        noteWrite(
             Oracle.Write(
                 device: index, revision: revision, isDeletion: false, permitted: known(index, [name, other], item),
                 overwritten: row.revision, content: content))
@@ -100,7 +107,7 @@ extension Simulation {
         let content = SimulatedContent(name: 900, accessibility: .whenUnlockedThisDeviceOnly, date: now, value: random.next())
         let item = ledger.newItem()
         let revision = newRevision(&random)
-        oracle.note(
+        noteWrite(
             Oracle.Write(
                 device: index, revision: revision, isDeletion: false, permitted: [], overwritten: nil, content: content))
         ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)

@@ -44,6 +44,7 @@ extension Simulation {
     }
 
     private mutating func check() {
+        dropVoidAdmissions()
         let removedIDs = Set(devices.filter(\.isRemoved).map(\.id))
         // Of removed devices, the batches that a remaining writer has read count. A reader cannot report what it has read.
         let readByRemaining = remaining.filter { devices[$0].role.mayWrite }.reduce(into: Set<Origin>()) {
@@ -66,11 +67,26 @@ extension Simulation {
         checkRemovals(readByRemaining)
     }
 
+    /// Takes the devices whose admission turned out to be void for removed.
+    private mutating func dropVoidAdmissions() {
+        let others = remaining.filter { !devices[$0].mayBeVoid }
+        for index in devices.indices where devices[index].mayBeVoid && !devices[index].isRemoved {
+            let id = devices[index].id
+            guard !others.contains(where: { devices[$0].engine?.roster?.members[id] != nil }) else { continue }
+            devices[index].isRemoved = true
+            counters.count("an admission by a removed device turned out to be void")
+        }
+    }
+
     private mutating func checkLedger(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
         let state = devices[index].ledger.state
         let live = Set(state.live.keys)
         let missing = Set(expected.keys).subtracting(live)
         let extra = live.subtracting(expected.keys)
+        if options.isTraced {
+            for version in missing.sorted() { note("device \(index) lacks \(Self.description(of: version))") }
+            for version in extra.sorted() { note("device \(index) has also \(Self.description(of: version))") }
+        }
         if !missing.isEmpty { oracle.fail("device \(index) lacks \(missing.count) live versions") }
         if !extra.isEmpty { oracle.fail("device \(index) has \(extra.count) versions that are replaced or unknown") }
         if !state.pending.isEmpty, devices[index].role.mayWrite {
@@ -78,6 +94,11 @@ extension Simulation {
         }
         if !state.changes.isEmpty { oracle.fail("device \(index) has unfolded changes at rest") }
         if !state.awaited.isEmpty, devices.allSatisfy({ !$0.isRemoved }) { oracle.fail("device \(index) awaits versions at rest") }
+    }
+
+    private static func description(of version: VersionReference) -> String {
+        let origin = version.origin.map { "log \($0.log.hexadecimal), batch \($0.number), \($0.hash.hexadecimal)" }
+        return "version \(version.id.hexadecimal) of \(origin ?? "no batch")"
     }
 
     private mutating func checkRows(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
@@ -91,7 +112,11 @@ extension Simulation {
         if rows.count != visible.count { oracle.fail("device \(index) shows \(rows.count) items instead of \(visible.count)") }
         for row in rows {
             guard let (reference, content) = visible[row.content.name] else { continue }
-            if row.content != content || row.revision != reference.id { oracle.fail("device \(index) shows the wrong version of an item") }
+            guard row.content != content || row.revision != reference.id else { continue }
+            oracle.fail("device \(index) shows the wrong version of an item")
+            if options.isTraced {
+                note("device \(index) shows \(row.revision.hexadecimal), not \(Self.description(of: reference))")
+            }
         }
         let copies = expected.count - visible.count
         if state.copies.count != copies { oracle.fail("device \(index) has \(state.copies.count) conflict copies instead of \(copies)") }

@@ -16,6 +16,7 @@ package struct Simulation {
     let limits: SyncLimits
     var now: Double = 700_000_000
     let nameCount: Int
+    private var trace: [String] = []
     /// What strangers put into the storage, and the devices that they made up.
     var hostileNames: Set<String> = []
     var forgedDevices: Set<DeviceID> = []
@@ -25,6 +26,8 @@ package struct Simulation {
     package struct Options: Sendable {
         package var deviceCount = 6
         package var eventCount = 400
+        /// Whether the report describes each step.
+        package var isTraced = false
 
         package init() {}
     }
@@ -35,6 +38,7 @@ package struct Simulation {
         package let counters: Counters
         /// A hash of everything that the devices did.
         package let fingerprint: UInt64
+        package let trace: [String]
     }
 
     package init(seed: UInt64, options: Options = Options()) {
@@ -59,6 +63,7 @@ package struct Simulation {
 
     /// Runs the events, lets everything come to rest, and checks the result.
     package mutating func run() -> Report {
+        if options.isTraced { note("faults: \(faults), limits: \(limits)") }
         for _ in 0..<options.eventCount {
             act()
             if !oracle.failures.isEmpty { break }
@@ -66,8 +71,10 @@ package struct Simulation {
         if oracle.failures.isEmpty { settleAndCheck() }
         var fingerprint: UInt64 = UInt64(oracle.published.count)
         for name in storage.names { fingerprint = SeededGenerator.mix(fingerprint ^ FakeCipher.hash(Array(name.utf8)).prefix.low) }
-        return Report(seed: seed, failures: oracle.failures, counters: counters, fingerprint: fingerprint)
+        return Report(seed: seed, failures: oracle.failures, counters: counters, fingerprint: fingerprint, trace: trace)
     }
+
+    mutating func note(_ text: String) { trace.append(text) }
 
     // Setting up
 
@@ -131,6 +138,10 @@ package struct Simulation {
                 event, now: now + devices[index].clockOffset, entropy: &random,
                 in: SyncTransaction(ledger: ledger, items: ledger))
             devices[index].engine = engine
+            if options.isTraced {
+                let end = crashes ? isRolledBack ? ", rolled back" : ", crash" : ""
+                note("\(Int(now)) device \(index): \(Self.description(of: event))\(end)")
+            }
             for effect in effects {
                 switch effect {
                 case .alarm(let alarm): devices[index].alarms.insert(alarm)
@@ -140,7 +151,10 @@ package struct Simulation {
                 }
             }
             for object in ledger.state.outgoing { noteSealed(object.name, index, engine) }
-            for observation in engine.takeObservations() { counters.count(observation.rawValue) }
+            for observation in engine.takeObservations() {
+                counters.count(observation.rawValue)
+                if options.isTraced { note("  \(observation.rawValue)") }
+            }
             devices[index].engine = engine
         } catch {
             oracle.fail("device \(index): \(event) failed: \(error)")
@@ -149,6 +163,14 @@ package struct Simulation {
         if let before { ledger.state = before }
         counters.count(isRolledBack ? "crash before the commit" : "crash after the commit")
         devices[index].start(cipher: cipher, limits: limits)
+    }
+
+    private static func description(of event: SyncEvent) -> String {
+        switch event {
+        case .listed(let folder, let names): "listed \(names.count) of \(folder)"
+        case .read(let name, let bytes): "read \(name), \(bytes?.count ?? -1) bytes"
+        default: "\(event)"
+        }
     }
 
     /// Performs an effect of a device, with the faults of the storage.
@@ -202,6 +224,7 @@ package struct Simulation {
             oracle.notePublished(
                 bytes, by: devices.indices.filter { devices[$0].id == author }, cipher: cipher, knownRemoved: knownRemoved, isLate: isLate)
         }
+        if options.isTraced { note("  created \(name)") }
         storage.create(name, bytes, by: index)
     }
 

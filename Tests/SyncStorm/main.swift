@@ -21,6 +21,7 @@ struct SyncStormCommand {
             switch name {
             case "--planted": isPlanted = true
             case "--exhaustive": isExhaustive = true
+            case "--trace": options.isTraced = true
             default:
                 guard let value = words.popFirst() else { return nil }
                 switch (name, UInt64(value)) {
@@ -49,6 +50,7 @@ struct SyncStormCommand {
             let report = Simulation.run(seed: seed, options: options)
             counters.add(report.counters)
             runCount += 1
+            for line in report.trace { print(line) }
             guard !report.failures.isEmpty else { continue }
             failureCount += 1
             print("seed \(seed): \(report.failures.prefix(3).joined(separator: "; "))")
@@ -110,7 +112,7 @@ struct SyncStormCommand {
 
 guard let command = SyncStormCommand(CommandLine.arguments.dropFirst()) else {
     print(
-        "usage: SyncStorm [--seed N] [--seeds M] [--events E] [--devices D] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
+        "usage: SyncStorm [--seed N] [--seeds M] [--events E] [--devices D] [--trace] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
     )
     exit(64)
 }

@@ -90,7 +90,7 @@ extension EngineStep {
 
     private mutating func apply(_ content: BatchContent, _ summaries: [ContentSummary?], _ mark: LogMark) throws(KeychainFailure) {
         for (version, summary) in zip(content.versions, summaries) {
-            if mark.device == device { try dropPending(version, mark.origin) }
+            if mark.device == device { try dropPending(version, mark.origin, summary) }
             try merge.apply(version, at: mark.origin, summary)
         }
         try noteRead(mark)
@@ -98,7 +98,9 @@ extension EngineStep {
     }
 
     /// Handles a version of this device that it does not know it has published: it was restored from a snapshot, or it is a clone.
-    private mutating func dropPending(_ version: VersionRecord, _ origin: Origin) throws(KeychainFailure) {
+    private mutating func dropPending(
+        _ version: VersionRecord, _ origin: Origin, _ summary: ContentSummary?
+    ) throws(KeychainFailure) {
         guard !isPlanted(.sealWithoutReadingOwnLog), let pending = try ledger.pendingVersion(version.id) else { return }
         let published = VersionReference(id: version.id, origin: origin)
         try ledger.removePending(pending.id)
@@ -108,6 +110,12 @@ extension EngineStep {
             // The row shows what the batch contains, so the version only gets its origin.
             let unpublished = live.reference
             live.reference = published
+            if live.date == nil, let summary {
+                // It was folded while its class was locked, and taken for the newest.
+                live.date = summary.date
+                live.contentDigest = summary.contentDigest
+                merge.touch(live.name)
+            }
             if try ledger.isAwaited(published) {
                 live.reference = unpublished
                 try merge.remove(live)

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+
+/// A circle of engines over one storage without faults, which shows everything at once.
+struct EngineBench {
+    let cipher = FakeCipher(seed: 1)
+    private(set) var random = SeededGenerator(1)
+    private(set) var machines: [Machine] = []
+    /// The objects in the storage, of which a test may remove some.
+    var objects: [String: [UInt8]] = [:]
+    var now: Double = 700_000_000
+    let limits: SyncLimits
+
+    /// A machine with its disk and its agent.
+    struct Machine {
+        let keys: FakeDeviceKeys
+        let id: DeviceID
+        let ledger = MemoryLedger()
+        var engine: SyncEngine?
+        var alarms: Set<SyncAlarm> = []
+    }
+
+    /// Founds a circle of devices with these roles; the first one is the founder.
+    init(_ roles: [DeviceRole] = [.owner, .owner], limits: SyncLimits = SyncLimits()) throws {
+        self.limits = limits
+        let keys = roles.indices.map { FakeDeviceKeys(seed: [UInt8($0)]) }
+        let ids = keys.map { [cipher] in DeviceID(of: $0.publicKeys, cipher: cipher) }
+        var statements = [
+            try Statement(
+                .found(.init(nonce: [UInt8](repeating: 0, count: 32), keys: keys[0].publicKeys)), circle: nil, author: ids[0], heads: [],
+                keys: keys[0], cipher: cipher)
+        ]
+        for device in roles.indices.dropFirst() {
+            statements.append(
+                try Statement(
+                    .admit(.init(device: ids[device], keys: keys[device].publicKeys, role: roles[device], circleCode: nil)),
+                    circle: statements[0].circle, author: ids[0], heads: [statements[device - 1].hash], keys: keys[0], cipher: cipher))
+        }
+        for device in roles.indices {
+            let machine = Machine(keys: keys[device], id: ids[device])
+            for statement in statements { machine.ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
+            machines.append(machine)
+            start(device, in: statements[0].circle)
+        }
+    }
+
+    /// Starts the agent of a device, which continues from its ledger.
+    mutating func start(_ device: Int, in circle: CircleID? = nil) {
+        guard let circle = circle ?? machines[device].engine?.membership.circle else { return }
+        let membership = Membership(circle: circle, device: machines[device].id)
+        machines[device].engine = SyncEngine(cipher: cipher, keys: machines[device].keys, membership: membership, limits: limits)
+    }
+
+    /// Adds a machine with the keys of another one: an identity that several machines share.
+    mutating func addMachine(sharing device: Int) -> Int {
+        let machine = Machine(keys: machines[device].keys, id: machines[device].id)
+        for statement in machines[device].ledger.statements() { machine.ledger.insert(statement) }
+        machines.append(machine)
+        start(machines.count - 1, in: machines[device].engine?.membership.circle)
+        return machines.count - 1
+    }
+
+    /// Handles an event without performing its effects.
+    @discardableResult
+    mutating func step(_ device: Int, _ event: SyncEvent) throws -> [SyncEffect] {
+        let ledger = machines[device].ledger
+        let effects = try machines[device].engine?.step(
+            event, now: now, entropy: &random, in: SyncTransaction(ledger: ledger, items: ledger))
+        for case .alarm(let alarm) in effects ?? [] { machines[device].alarms.insert(alarm) }
+        return effects ?? []
+    }
+
+    /// Performs an effect, and returns the effects of its result.
+    mutating func perform(_ effect: SyncEffect, of device: Int) throws -> [SyncEffect] {
+        switch effect {
+        case .list(let folder):
+            return try step(device, .listed(folder, objects.keys.filter { $0.utf8.first == folder.rawValue.utf8.first }.sorted()))
+        case .read(let name, _): return try step(device, .read(name, objects[name]))
+        case .create(let name, let bytes):
+            objects[name] = objects[name] ?? bytes
+            return try step(device, .created(name))
+        case .remove(let name):
+            objects[name] = nil
+            return []
+        case .wake, .alarm: return []
+        }
+    }
+
+    /// Wakes a device and performs its effects until none is left; returns all of them.
+    @discardableResult
+    mutating func run(_ device: Int, _ event: SyncEvent = .wake) throws -> [SyncEffect] {
+        var waiting = try step(device, event)
+        var performed: [SyncEffect] = []
+        while !waiting.isEmpty {
+            let effect = waiting.removeFirst()
+            performed.append(effect)
+            waiting += try perform(effect, of: device)
+        }
+        return performed
+    }
+
+    /// Lets the devices exchange everything.
+    mutating func exchange(_ devices: [Int]) throws {
+        for _ in 0..<3 {
+            for device in devices { try run(device) }
+        }
+    }
+
+    // Programs
+
+    /// Writes an item of this device, and records the change.
+    func put(_ device: Int, _ name: Int, date: Double, value: UInt64, _ accessibility: ItemAccessibility = .afterFirstUnlock) {
+        let ledger = machines[device].ledger
+        let row = item(device, name) ?? Identifier128(high: UInt64(name), low: value)
+        ledger.state.rows[row] = MemoryLedger.Row(
+            content: SimulatedContent(name: name, accessibility: accessibility, date: date, value: value),
+            revision: SyncVersionID(Identifier128(high: UInt64(device), low: value)))
+        ledger.state.changes[row] = .written
+    }
+
+    func delete(_ device: Int, _ name: Int) {
+        guard let row = item(device, name) else { return }
+        machines[device].ledger.state.rows[row] = nil
+        machines[device].ledger.state.changes[row] = .deleted
+    }
+
+    func lock(_ device: Int, _ lanes: Set<Lane>) { machines[device].ledger.state.lockedLanes = lanes }
+
+    private func item(_ device: Int, _ name: Int) -> ItemID? {
+        machines[device].ledger.state.rows.first { $0.value.content.name == name }?.key
+    }
+
+    /// The value that a program reads.
+    func value(_ device: Int, _ name: Int) -> UInt64? {
+        machines[device].ledger.state.rows.values.first { $0.content.name == name }?.content.value
+    }
+
+    func copyCount(_ device: Int) -> Int { machines[device].ledger.state.copies.count }
+}
