@@ -6,15 +6,15 @@
 package enum PlantedFault: String, CaseIterable, Sendable {
     // The merge
     case versionNamedByID, foldInAnyOrder, foldAfterMerge, deleteReplacesVisibleOnly
-    case clockDecides, moveReplacesLaterItem, coalescingDropsList, awaitedNotRemembered
-    case deletionFromAbsence, unorderedDates, dropsLongerList, sealWithoutReadingOwnLog, sameLogAfterFork
+    case clockDecides, moveReplacesLaterItem, coalescingDropsList, awaitedNotRemembered, rangedBatches
+    case deletionFromAbsence, notFiniteDates, dropsLongerList, sealWithoutReadingOwnLog, sameLogAfterFork
     // Checkpoints
     case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, readWhileAbsorbing, purgeBeforeCheckpoint
-    case checkpointWithPendingChanges, checkpointOfLockedDevice, noHealingCheckpoint
+    case checkpointWithPendingChanges, checkpointOfLockedDevice, noHealingCheckpoint, mixedLanePieces
     // Devices and keys
-    case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite, unboundedGeneration
+    case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
-    case batchesInAnyOrder
+    case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements
     // Limits
     case sendsThisDeviceOnly
 }

@@ -25,4 +25,43 @@ struct EngineTests {
         #expect(bench.value(1, 1) == 2)
         #expect(bench.copyCount(0) == 1)
     }
+
+    /// The guard counts deletions, and one batch can have more of them than it permits.
+    @Test("Many deletions wait for a person, and are applied once they are confirmed")
+    func confirmedDeletions() throws {
+        var limits = SyncLimits()
+        limits.unconfirmedDeletions = 2
+        var bench = try EngineBench(limits: limits)
+        for name in 1...5 { bench.put(0, name, date: 5, value: UInt64(name)) }
+        try bench.exchange([0, 1])
+        for name in 1...5 { bench.delete(0, name) }
+        try bench.run(0, .command(.acceptDeletions))
+        try bench.exchange([0, 1])
+        #expect(bench.machines[1].alarms.contains(.massDeletion(5)))
+        #expect((1...5).allSatisfy { bench.value(1, $0) == UInt64($0) })
+        try bench.run(1, .command(.acceptDeletions))
+        try bench.exchange([1])
+        #expect((1...5).allSatisfy { bench.value(1, $0) == nil })
+    }
+
+    /// Any number of machines may share the identity of a reader, and their number must not show in the storage.
+    @Test("Machines that share the identity of a reader read everything, and write nothing, whatever the storage lacks")
+    func sharedReader() throws {
+        var bench = try EngineBench([.owner, .reader])
+        let other = bench.addMachine(sharing: 1)
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, other])
+        bench.put(1, 2, date: 5, value: 2)
+        let statements = bench.objects.filter { $0.key.hasPrefix("m/") }
+        for name in statements.keys { bench.objects[name] = nil }
+        let before = bench.objects
+        for reader in [1, other] {
+            try bench.run(reader, .itemsChanged)
+            try bench.exchange([reader])
+            #expect(bench.value(reader, 1) == 1)
+        }
+        #expect(bench.objects == before)
+        try bench.exchange([0])
+        #expect(statements.allSatisfy { bench.objects[$0.key] == $0.value }, "a writer restores them")
+    }
 }

@@ -19,6 +19,16 @@ struct FaultMenu {
     var hasReaders: Bool
     var equalDates: Bool
     var isHostile: Bool
+    /// The storage goes back to an earlier state.
+    var rollsBack: Bool
+    /// Some devices have an older program, which cannot read some objects.
+    var hasOldPrograms: Bool
+    /// A few deletions stop until a person confirms them.
+    var guardsDeletions: Bool
+    /// A device is away for more than a year.
+    var hasLongAbsence: Bool
+    /// A person loses all devices and uses the recovery kit.
+    var usesRecoveryKit: Bool
     /// The weight of each action, by `Action.rawValue`.
     let weights: [Int]
 
@@ -40,7 +50,12 @@ struct FaultMenu {
         hasReaders = random.chance(0.2)
         equalDates = random.chance(0.2)
         isHostile = random.chance(0.2)
-        var weights = [20, 60, 12, 12, 2, 2, 1, 1, 1, 1, 2]
+        rollsBack = random.chance(0.15)
+        hasOldPrograms = random.chance(0.15)
+        guardsDeletions = random.chance(0.1)
+        hasLongAbsence = random.chance(0.15)
+        usesRecoveryKit = random.chance(0.1)
+        var weights = [20, 60, 12, 12, 2, 2, 1, 1, 1, 1, 2, 1]
         for index in weights.indices where random.chance(0.5) {
             weights[index] = weights[index] * (random.chance(0.5) ? 3 : 1) / (random.chance(0.3) ? 3 : 1)
         }

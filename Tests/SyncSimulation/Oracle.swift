@@ -11,6 +11,8 @@ package struct Oracle {
         let isDeletion: Bool
         /// What the device knew of the item when the program wrote, and hence what the write may replace.
         var permitted: Set<VersionReference>
+        /// The published versions that it must replace.
+        let seen: Set<VersionReference>
         /// The revision that the program overwrote.
         let overwritten: SyncVersionID?
         let content: SimulatedContent?
@@ -93,6 +95,9 @@ package struct Oracle {
         }
     }
 
+    /// Whether a batch has ever been in the storage.
+    func isPublished(_ origin: Origin) -> Bool { batches[origin] != nil }
+
     /// Checks that a version replaces only what its program saw.
     private mutating func check(_ version: VersionRecord, by devices: [Int]) {
         var permitted: Set<VersionReference> = []
@@ -112,6 +117,19 @@ package struct Oracle {
         }
     }
 
+    /// Checks that a piece of a checkpoint has items of its lane only.
+    mutating func checkPiece(_ bytes: [UInt8]) {
+        do {
+            let piece = try CheckpointPiece(bytes)
+            guard case .versions(let versions) = try PieceContent(piece.kind, FakeCipher.contentWithoutKey(piece.sealed)) else { return }
+            for version in versions where Lane(version.content.accessibility) != piece.lane {
+                return fail("a piece of a checkpoint has an item of the other lane")
+            }
+        } catch {
+            fail("a device sealed a piece that cannot be parsed: \(error)")
+        }
+    }
+
     func versions(of origin: Origin) -> [VersionReference] { versions[origin] ?? [] }
 
     /// The set of versions that every device must have at rest, if these batches count.
@@ -125,6 +143,17 @@ package struct Oracle {
         }
         for reference in replaced { live[reference] = nil }
         return live
+    }
+
+    /// Checks that no version is live at rest that an acknowledged write must have replaced.
+    mutating func checkReplacements(
+        _ live: [VersionReference: SimulatedContent], except isExempt: (Int) -> Bool
+    ) {
+        for write in writes where !write.mayBeLost && !isExempt(write.device) {
+            for reference in write.seen where live[reference] != nil {
+                fail("a \(write.isDeletion ? "deletion" : "write") of device \(write.device) left a version that it should have replaced")
+            }
+        }
     }
 
     /// Checks that every acknowledged write was published, or overwritten by a program that saw it.

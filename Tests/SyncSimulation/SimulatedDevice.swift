@@ -14,6 +14,14 @@ package struct SimulatedDevice {
     /// The difference of the machine's clock from the true time.
     var clockOffset: Double = 0
     var snapshot: Snapshot?
+    /// Switched off for more than a year.
+    var isAway = false
+    /// Whether deletions wait for a person.
+    var asksAboutDeletions = false
+    /// The index of the device that has removed this one.
+    var remover: Int?
+    /// Whether this device, removed, has removed its remover.
+    var isAvenged = false
     /// Lost and never used again.
     var isGone = false
     /// Removed from the circle as far as the person knows who removed it.

@@ -38,6 +38,19 @@ package struct SimulatedStorage {
         }
     }
 
+    /// The objects as of now.
+    var snapshot: [(name: String, bytes: [UInt8])] { names.compactMap { name in objects[name].map { (name, $0) } } }
+
+    /// Puts back an object that was removed.
+    ///
+    /// A device that has seen it sees it again.
+    mutating func putBack(_ name: String, _ bytes: [UInt8]) {
+        guard objects[name] == nil else { return }
+        objects[name] = bytes
+        names.append(name)
+        changeCount += 1
+    }
+
     mutating func show(_ name: String, to device: Int) {
         if visible[device].insert(name).inserted { views[device].append(name) }
     }

@@ -4,16 +4,18 @@ internal import SyncCore
 
 extension Simulation {
     private enum Action: Int, CaseIterable {
-        case write, effect, wake, spread, lock, snapshot, clone, clock, loseObject, membership, attack
+        case write, effect, wake, spread, lock, snapshot, clone, clock, loseObject, membership, attack, rollback
     }
 
     /// Does one random thing on one random device.
     mutating func act() {
         now += Double(random.below(120))
         if random.below(40) == 0 { now += Double(random.below(200_000)) }
-        guard let index = random.element(of: devices.indices.filter { !devices[$0].isGone && devices[$0].membership != nil }) else {
-            return
-        }
+        guard
+            let index = random.element(
+                of: devices.indices.filter { !devices[$0].isGone && !devices[$0].isAway && devices[$0].membership != nil })
+        else { return }
+        if devices[index].asksAboutDeletions, random.chance(0.3) { confirmDeletions(index) }
         var choice = random.below(faults.weights.reduce(0, +))
         var action = Action.effect
         for candidate in Action.allCases {
@@ -34,6 +36,7 @@ extension Simulation {
         case .clock: if faults.clocksLie { devices[index].clockOffset = Double(random.below(7) - 3) * 100_000_000 }
         case .loseObject: if faults.losesObjects { loseObjects() }
         case .membership: changeMembership(index)
+        case .rollback: if faults.rollsBack { rollBack() }
         case .attack: if faults.isHostile { attack() }
         }
     }
@@ -139,20 +142,31 @@ extension Simulation {
             return
         }
         if faults.removesDevices, random.chance(0.5), remaining.count > 2,
-            let victim = random.element(of: remaining.filter { $0 != index && devices[$0].id != devices[index].id }),
+            let victim = random.element(of: remaining.filter { isListed($0, by: index) && devices[$0].id != devices[index].id }),
             devices.filter({ $0.isRemoved }).count < 2
         {
-            for other in devices.indices where devices[other].id == devices[victim].id { devices[other].isRemoved = true }
+            for other in devices.indices where devices[other].id == devices[victim].id {
+                devices[other].isRemoved = true
+                devices[other].remover = index
+            }
             counters.count("device removed")
             if options.isTraced { note("device \(victim) is removed by \(index)") }
             noteDoubtfulAdmissions()
             step(index, .command(.remove(devices[victim].id)))
+        } else if recoveryKit != nil, random.chance(0.2) {
+            recover()
         } else if faults.admitsDevices, devices.count < options.deviceCount + 3 {
             let joiner = devices.count
             addDevice(joiner)
             devices[joiner].sponsor = index
             if options.isTraced { note("device \(joiner) is admitted by \(index)") }
+            let other = random.chance(0.4) ? random.element(of: remaining.filter { canAdmit($0) && $0 != index && $0 != joiner }) : nil
             let statements = admit(joiner, by: index)
+            if let other {
+                // Two owners have answered the same request.
+                step(other, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
+                counters.count("device admitted twice")
+            }
             guard let circle = devices[index].membership?.circle else { return }
             join(joiner, circle, statements)
             noteDoubtfulAdmissions()
@@ -160,10 +174,84 @@ extension Simulation {
         }
     }
 
+    /// Whether a device is in the list of members that a person sees on another one.
+    private func isListed(_ device: Int, by other: Int) -> Bool {
+        devices[other].engine?.roster?.members[devices[device].id] != nil
+    }
+
+    private func canAdmit(_ index: Int) -> Bool {
+        devices[index].role == .owner && !devices[index].mayBeVoid && devices[index].engine?.roster?.members[devices[index].id] != nil
+    }
+
+    /// A person whose devices are lost starts anew from the storage and the recovery kit.
+    ///
+    /// The kit removes all other devices and admits a new one.
+    private mutating func recover() {
+        guard let keys = recoveryKit, let founding else { return }
+        recoveryKit = nil
+        let kit = addMachine(keys)
+        join(kit, founding.circle, [founding])
+        runToRest(kit)
+        guard let members = devices[kit].engine?.roster?.members, members[devices[kit].id] != nil else {
+            // The storage does not show the kit's admission.
+            devices[kit].isGone = true
+            recoveryKit = keys
+            return
+        }
+        for index in devices.indices where index != kit && members[devices[index].id] != nil {
+            devices[index].isRemoved = true
+            devices[index].remover = kit
+        }
+        let joiner = devices.count
+        addDevice(joiner)
+        devices[joiner].sponsor = kit
+        for member in members.keys.sorted() where member != devices[kit].id { step(kit, .command(.remove(member))) }
+        join(joiner, founding.circle, admit(joiner, by: kit))
+        if options.isTraced { note("device \(kit) is the recovery kit, and admits \(joiner)") }
+        noteDoubtfulAdmissions()
+        counters.count("recovered with the kit")
+    }
+
+    /// Switches a device off for the second half of the run, in which more than a year passes.
+    mutating func beAway(_ event: Int) {
+        switch event {
+        case options.eventCount / 4:
+            guard let index = random.element(of: remaining), remaining.count > 2 else { return }
+            devices[index].isAway = true
+        case options.eventCount / 2: now += 400 * 86_400
+        case options.eventCount * 7 / 8:
+            for index in devices.indices where devices[index].isAway {
+                devices[index].isAway = false
+                devices[index].start(cipher: cipher, limits: limits)
+                counters.count("came back after a year")
+            }
+        default: break
+        }
+    }
+
+    mutating func confirmDeletions(_ index: Int) {
+        devices[index].asksAboutDeletions = false
+        counters.count("deletions confirmed")
+        step(index, .command(.acceptDeletions))
+        step(index, .wake)
+    }
+
+    /// Takes the storage back to an earlier state: new objects are lost, and removed ones are there again.
+    private mutating func rollBack() {
+        guard !storageSnapshot.isEmpty, random.chance(0.5) else {
+            storageSnapshot = storage.snapshot
+            return
+        }
+        counters.count("storage rolled back")
+        let kept = Set(storageSnapshot.map(\.name))
+        for name in storage.names where !kept.contains(name) && isHealable(name) { storage.remove(name) }
+        for (name, bytes) in storageSnapshot { storage.putBack(name, bytes) }
+    }
+
     /// Notes the devices whose admission by a removed device no other remaining device knows.
     ///
     /// It counts only if one of them learns of it before it learns of the removal.
-    private mutating func noteDoubtfulAdmissions() {
+    mutating func noteDoubtfulAdmissions() {
         for joiner in devices.indices {
             guard let sponsor = devices[joiner].sponsor, devices[sponsor].isRemoved || devices[sponsor].mayBeVoid else { continue }
             let hasWitness = remaining.contains {

@@ -7,7 +7,7 @@ extension Simulation {
     mutating func attack() {
         guard let circle = devices[0].membership?.circle else { return }
         do {
-            switch random.below(5) {
+            switch random.below(8) {
             case 0:
                 // A reader, or a stranger who has the lane key, writes a batch.
                 let reader = devices.first { $0.role == .reader }
@@ -43,12 +43,38 @@ extension Simulation {
                         counters.count("altered object")
                     }
                 }
-            default:
-                try forgeMark(circle)
+            case 4:
+                // A member's program writes a date that is not a number.
+                if let member = random.element(of: remaining.filter { devices[$0].role.mayWrite && !devices[$0].mayBeVoid }) {
+                    try forgeBatch(devices[member].keys, devices[member].id, circle, date: .nan)
+                    counters.count("batch with an invalid date")
+                }
+            case 5, 6: avenge()
+            default: try forgeMark(circle)
             }
         } catch {
             oracle.fail("an attack cannot be made: \(error)")
         }
+    }
+
+    /// A removed device, from which the storage hides its removal, removes the device that has removed it.
+    private mutating func avenge() {
+        // A machine that is restored from a snapshot may forget the removal.
+        guard !faults.restores, !faults.clones, remaining.count > 3,
+            let thief = devices.indices.first(where: { devices[$0].isRemoved && !devices[$0].isAvenged && devices[$0].sponsor == nil }),
+            let target = devices[thief].remover, !devices[target].isRemoved,
+            let roster = devices[thief].engine?.roster, roster.members[devices[thief].id]?.role == .owner,
+            roster.members[devices[target].id] != nil, roster.members[devices[target].id]?.isRecoveryKit == false
+        else { return }
+        devices[thief].isAvenged = true
+        devices[target].isRemoved = true
+        if options.isTraced { note("device \(target) is removed by \(thief), which it has removed") }
+        noteDoubtfulAdmissions()
+        step(thief, .command(.remove(devices[target].id)))
+        for effect in devices[thief].effects {
+            if case .create(let name, _) = effect, name.hasPrefix("m/") { perform(effect, of: thief, hasFaults: false) }
+        }
+        counters.count("a removed device removed its remover")
     }
 
     private mutating func place(_ name: String, _ bytes: [UInt8]) {
@@ -57,16 +83,16 @@ extension Simulation {
     }
 
     /// Seals a batch with a lane key that some device can open.
-    private mutating func forgeBatch(_ keys: FakeDeviceKeys, _ author: DeviceID, _ circle: CircleID, marks: [LogMark] = []) throws {
+    private mutating func forgeBatch(_ keys: FakeDeviceKeys, _ author: DeviceID, _ circle: CircleID, date: Double? = nil) throws {
         guard let (id, key) = knownLaneKey() else { return }
         let log = LogID(Identifier128(high: random.next(), low: random.next()))
         let header = BatchFrame.Header(
             circle: circle, log: log, device: author, lane: .afterFirstUnlock, number: 1, previous: .none, laneKey: id)
-        let content = SimulatedContent(name: 0, accessibility: .afterFirstUnlock, date: now, value: 666)
+        let content = SimulatedContent(name: 0, accessibility: .afterFirstUnlock, date: date ?? now, value: 666)
         let version = VersionRecord(
             id: SyncVersionID(Identifier128(high: random.next(), low: random.next())), replaced: [], content: content.content)
         let sealed = try cipher.seal(
-            BatchContent(notes: BatchNotes(seconds: now, marks: marks), versions: [version]).encoded, header: header.encoded, under: key)
+            BatchContent(notes: BatchNotes(seconds: now, marks: []), versions: [version]).encoded, header: header.encoded, under: key)
         let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
         let signature = try keys.sign(
             BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash))

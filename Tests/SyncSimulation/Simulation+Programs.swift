@@ -7,7 +7,7 @@ extension Simulation {
     mutating func write(_ index: Int) {
         guard devices[index].role.mayWrite else { return }
         let name = random.below(nameCount)
-        switch random.below(20) {
+        switch random.below(21) {
         case 0..<12: put(index, name)
         case 12..<16: delete(index, name)
         case 16: rename(index, name)
@@ -15,6 +15,9 @@ extension Simulation {
             delete(index, name)
             put(index, name)
             counters.count("deleted and added again")
+        case 19:
+            rename(index, name)
+            put(index, name)
         case 18: if random.chance(0.2) { putThisDeviceOnly(index) }
         default:
             put(index, name)
@@ -35,6 +38,15 @@ extension Simulation {
         if let item, let shown = ledger.liveVersion(shownBy: item) { itemNames.insert(shown.name) }
         for name in itemNames { known.formUnion(ledger.liveVersions(named: name).map(\.reference)) }
         return known
+    }
+
+    /// The published versions that a write of an item must replace, because its program saw them, or because they would reappear.
+    private func seen(_ index: Int, _ item: ItemID, leaving isLeaving: (ItemName) -> Bool) -> Set<VersionReference> {
+        let ledger = devices[index].ledger
+        guard let shown = ledger.liveVersion(shownBy: item) else { return [] }
+        var seen: Set = [shown.reference]
+        if isLeaving(shown.name) { seen.formUnion(ledger.liveVersions(named: shown.name).filter { $0.item == nil }.map(\.reference)) }
+        return seen.filter { $0.origin != nil }
     }
 
     private func isLocked(_ index: Int, _ accessibility: ItemAccessibility) -> Bool {
@@ -65,7 +77,7 @@ extension Simulation {
         noteWrite(
             Oracle.Write(
                 device: index, revision: revision, isDeletion: false, permitted: known(index, [name], item),
-                overwritten: existing?.1.revision, content: content))
+                seen: seen(index, item) { $0 != content.itemName }, overwritten: existing?.1.revision, content: content))
         ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
         ledger.state.changes[item] = .written
     }
@@ -75,8 +87,8 @@ extension Simulation {
         guard let (item, row) = devices[index].row(named: name) else { return }
         noteWrite(
             Oracle.Write(
-                device: index, revision: row.revision, isDeletion: true, permitted: known(index, [name], item), overwritten: row.revision,
-                content: nil))
+                device: index, revision: row.revision, isDeletion: true, permitted: known(index, [name], item),
+                seen: seen(index, item) { _ in true }, overwritten: row.revision, content: nil))
         ledger.state.rows[item] = nil
         ledger.state.changes[item] = .deleted
     }
@@ -94,7 +106,7 @@ extension Simulation {
         noteWrite(
             Oracle.Write(
                 device: index, revision: revision, isDeletion: false, permitted: known(index, [name, other], item),
-                overwritten: row.revision, content: content))
+                seen: seen(index, item) { $0 != content.itemName }, overwritten: row.revision, content: content))
         ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
         ledger.state.changes[item] = .written
         counters.count("renamed")
@@ -109,7 +121,8 @@ extension Simulation {
         let revision = newRevision(&random)
         noteWrite(
             Oracle.Write(
-                device: index, revision: revision, isDeletion: false, permitted: [], overwritten: nil, content: content))
+                device: index, revision: revision, isDeletion: false, permitted: [], seen: [], overwritten: nil,
+                content: content))
         ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
         ledger.state.changes[item] = .written
         counters.count("item of this device only")

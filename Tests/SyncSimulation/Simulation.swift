@@ -20,6 +20,11 @@ package struct Simulation {
     /// What strangers put into the storage, and the devices that they made up.
     var hostileNames: Set<String> = []
     var forgedDevices: Set<DeviceID> = []
+    /// An earlier state of the storage.
+    var storageSnapshot: [(name: String, bytes: [UInt8])] = []
+    /// The recovery kit, until it is used.
+    var recoveryKit: FakeDeviceKeys?
+    private(set) var founding: Statement?
     /// For each sealed batch, the devices of whose removal its author knew, and whether all others knew of the author's.
     private var sealed: [String: (knownRemoved: Set<DeviceID>, isLate: Bool)] = [:]
 
@@ -53,7 +58,7 @@ package struct Simulation {
         limits.versionsInBatch = random.element(of: [1, 2, 512]) ?? 512
         limits.pieceByteCount = random.element(of: [60, 200, 4_000]) ?? 4_000
         limits.uncoveredBatches = random.element(of: [4, 8, 16, 4_096]) ?? 16
-        limits.unconfirmedDeletions = 1_000
+        limits.unconfirmedDeletions = faults.guardsDeletions ? 2 : 1_000
         limits.secondsBeforePurge = 3_600
         self.limits = limits
         storage = SimulatedStorage(deviceCount: options.deviceCount)
@@ -64,7 +69,8 @@ package struct Simulation {
     /// Runs the events, lets everything come to rest, and checks the result.
     package mutating func run() -> Report {
         if options.isTraced { note("faults: \(faults), limits: \(limits)") }
-        for _ in 0..<options.eventCount {
+        for event in 0..<options.eventCount {
+            if faults.hasLongAbsence { beAway(event) }
             act()
             if !oracle.failures.isEmpty { break }
         }
@@ -99,10 +105,31 @@ package struct Simulation {
                         circle: founding.circle, author: founder.id, heads: [statements[index - 1].hash], keys: founder.keys, cipher: cipher
                     ))
             }
+            if faults.usesRecoveryKit { statements.append(try admitRecoveryKit(founding.circle, statements[deviceCount - 1].hash)) }
+            self.founding = founding
             for index in devices.indices { join(index, founding.circle, statements) }
         } catch {
             oracle.fail("the circle cannot be founded: \(error)")
         }
+    }
+
+    private mutating func admitRecoveryKit(_ circle: CircleID, _ head: StatementHash) throws -> Statement {
+        let kit = try cipher.makeRecoveryKit()
+        let keys = FakeDeviceKeys(seed: FakeCipher.bytes(kit))
+        recoveryKit = keys
+        return try Statement(
+            .admit(
+                .init(
+                    device: DeviceID(of: keys.publicKeys, cipher: cipher), keys: keys.publicKeys, role: .owner,
+                    circleCode: cipher.circleCode(circle, recoveryKit: kit))),
+            circle: circle, author: devices[0].id, heads: [head], keys: devices[0].keys, cipher: cipher)
+    }
+
+    /// Adds a machine with these keys; returns its index.
+    mutating func addMachine(_ keys: FakeDeviceKeys) -> Int {
+        devices.append(SimulatedDevice(index: devices.count, keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher)))
+        storage.addView()
+        return devices.count - 1
     }
 
     mutating func addDevice(_ index: Int) {
@@ -144,13 +171,13 @@ package struct Simulation {
             }
             for effect in effects {
                 switch effect {
-                case .alarm(let alarm): devices[index].alarms.insert(alarm)
+                case .alarm(let alarm): note(alarm, of: index)
                 default:
                     // An agent does not begin what it is doing already.
                     if !devices[index].effects.contains(effect) { devices[index].effects.append(effect) }
                 }
             }
-            for object in ledger.state.outgoing { noteSealed(object.name, index, engine) }
+            for object in ledger.state.outgoing { noteSealed(object, index, engine) }
             for observation in engine.takeObservations() {
                 counters.count(observation.rawValue)
                 if options.isTraced { note("  \(observation.rawValue)") }
@@ -163,6 +190,16 @@ package struct Simulation {
         if let before { ledger.state = before }
         counters.count(isRolledBack ? "crash before the commit" : "crash after the commit")
         devices[index].start(cipher: cipher, limits: limits)
+    }
+
+    private mutating func note(_ alarm: SyncAlarm, of index: Int) {
+        switch alarm {
+        case .massDeletion: devices[index].asksAboutDeletions = true
+        case .newerFormat: counters.count("an object of a newer format waited")
+        case .invalidBatch: counters.count("an invalid batch of a member was rejected")
+        default: break
+        }
+        devices[index].alarms.insert(alarm)
     }
 
     private static func description(of event: SyncEvent) -> String {
@@ -190,6 +227,7 @@ package struct Simulation {
                 bytes = Array(whole.prefix(random.below(whole.count + 1)))
                 counters.count("torn read")
             }
+            if hasFaults, faults.hasOldPrograms, isNewer(name, for: index), bytes?.count ?? 0 > 4 { bytes?[4] = 2 }
             step(index, .read(name, bytes), crashes: crashes)
         case .create(let name, let bytes):
             if hasFaults, faults.isFull, random.chance(0.2) { return step(index, .failed(name), crashes: crashes) }
@@ -207,9 +245,28 @@ package struct Simulation {
         }
     }
 
-    /// Remembers what was known when a device sealed an object.
-    private mutating func noteSealed(_ name: String, _ index: Int, _ engine: SyncEngine) {
-        guard name.utf8.first == UInt8(ascii: "b"), sealed[name] == nil else { return }
+    /// Whether an object has a format that the program of a device does not know yet.
+    private func isNewer(_ name: String, for index: Int) -> Bool {
+        guard index % 2 == 1, FakeCipher.hash(Array(name.utf8)).prefix.low % 4 == 0 else { return false }
+        if case .batch(let author, _) = ObjectName(name) { return author != devices[index].id }
+        return true
+    }
+
+    /// Checks an object that a device sealed, and remembers what was known then.
+    private mutating func noteSealed(_ object: OutgoingObject, _ index: Int, _ engine: SyncEngine) {
+        let name = object.name
+        guard sealed[name] == nil else { return }
+        sealed[name] = ([], false)
+        if !devices[index].role.mayWrite { oracle.fail("a reader writes an object") }
+        switch ObjectName(name) {
+        case .piece: return oracle.checkPiece(object.bytes)
+        case .batch(_, let origin):
+            let others = devices[index].ledger.readBatches(of: origin.log)
+            if others.contains(where: { $0.number == origin.number && $0.origin != origin }) {
+                oracle.fail("a device continues a log that it knows to be forked")
+            }
+        default: return
+        }
         let author = devices[index].id
         // A restored machine may forget that it knew.
         let isLate =

@@ -53,7 +53,7 @@ struct SyncStormCommand {
             for line in report.trace { print(line) }
             guard !report.failures.isEmpty else { continue }
             failureCount += 1
-            print("seed \(seed): \(report.failures.prefix(3).joined(separator: "; "))")
+            Self.show("seed \(seed): \(report.failures.prefix(3).joined(separator: "; "))")
             if failureCount == 10 { break }
         }
         let seconds = Self.seconds() - start
@@ -75,7 +75,8 @@ struct SyncStormCommand {
             var merge = ExhaustiveMerge(stepCount: steps)
             merge.run()
             failureCount += merge.failures.count
-            print("merge: \(merge.stateCount) states of at most \(steps) steps, \(merge.failures.count) failures, \(Int(Self.seconds())) s")
+            Self.show(
+                "merge: \(merge.stateCount) states of at most \(steps) steps, \(merge.failures.count) failures, \(Int(Self.seconds())) s")
             for failure in merge.failures { print("  \(failure)") }
             if !merge.failures.isEmpty { break }
         }
@@ -101,10 +102,16 @@ struct SyncStormCommand {
             }
             let seconds = ((Self.seconds() - start) * 10).rounded() / 10
             if failure == nil { missedCount += 1 }
-            print("\(failure == nil ? "MISSED" : "found ") \(name), \(seed - self.seed) seeds, \(seconds) s: \(failure ?? "")")
+            Self.show("\(failure == nil ? "MISSED" : "found ") \(name), \(seed - self.seed) seeds, \(seconds) s: \(failure ?? "")")
         }
         print("\(faults.count - missedCount) of \(faults.count) planted faults found")
         return missedCount
+    }
+
+    /// Prints a result as soon as it is known, also into a file.
+    private static func show(_ line: String) {
+        print(line)
+        fflush(nil)
     }
 
     private static func seconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }

@@ -102,6 +102,10 @@ enum StoredList {
 struct DeletionCount {
     var count: UInt64 = 0
     var start: Double = 0
+    /// The deletions for which a person was asked last.
+    var asked: UInt64 = 0
+    /// The deletions that a person has confirmed.
+    var confirmed: UInt64 = 0
 
     static let day: Double = 86_400
 
@@ -111,6 +115,8 @@ struct DeletionCount {
         var bytes: [UInt8] = [1]
         bytes.append(littleEndian: count)
         bytes.append(seconds: start)
+        bytes.append(littleEndian: asked)
+        bytes.append(littleEndian: confirmed)
         return bytes
     }
 
@@ -119,5 +125,8 @@ struct DeletionCount {
         try reader.version(1)
         count = try reader.uint64()
         start = try reader.seconds()
+        asked = try reader.uint64()
+        confirmed = try reader.uint64()
+        try reader.end()
     }
 }

@@ -82,7 +82,9 @@ extension EngineStep {
                 summaries.append(nil)
                 continue
             }
-            guard let summary = try items.summary(of: received), summary.lane == lane, summary.date.isFinite else { return nil }
+            guard let summary = try items.summary(of: received), summary.lane == lane,
+                summary.date.isFinite || isPlanted(.notFiniteDates)
+            else { return nil }
             summaries.append(summary)
         }
         return summaries
@@ -178,12 +180,15 @@ extension EngineStep {
             count = DeletionCount()
             count.start = now
         }
-        count.count += deleted
+        let total = count.count + deleted
         let itemCount = UInt64(try ledger.liveVersionCount())
-        guard count.count <= max(limits.unconfirmedDeletions, (itemCount + count.count) / 10) else {
-            effects.append(.alarm(.massDeletion(Int(clamping: count.count))))
+        guard total <= max(limits.unconfirmedDeletions, (itemCount + total) / 10, count.confirmed) else {
+            effects.append(.alarm(.massDeletion(Int(clamping: total))))
+            count.asked = total
+            try ledger.set(.deletionGuard, to: count.encoded)
             return false
         }
+        count.count = total
         try ledger.set(.deletionGuard, to: count.encoded)
         return true
     }

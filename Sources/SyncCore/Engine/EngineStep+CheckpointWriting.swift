@@ -37,7 +37,7 @@ extension EngineStep {
         var last: VersionReference?
         while true {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
-            for version in page where version.lane == lane && version.reference.origin != nil {
+            for version in page where (version.lane == lane || isPlanted(.mixedLanePieces)) && version.reference.origin != nil {
                 if isPlanted(.checkpointOfLockedDevice), try !items.isAvailable(lane) { continue }
                 guard let content = try items.content(of: version) else { return nil }
                 let size = content.attributes.count + (content.secret?.count ?? 0) + 53

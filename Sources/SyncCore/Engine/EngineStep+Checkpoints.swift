@@ -158,7 +158,8 @@ extension EngineStep {
 
     private mutating func absorb(_ versions: [PieceContent.CheckpointVersion]) throws(KeychainFailure) {
         for version in versions {
-            guard let origin = version.reference.origin, let summary = try items.summary(of: version.content) else { continue }
+            guard let origin = version.reference.origin, let summary = try items.summary(of: version.content), summary.date.isFinite
+            else { continue }
             engine.memory.absorption?.contained.insert(version.reference)
             if try !merge.isCovered(origin) {
                 observe(.absorbedVersion)

@@ -11,8 +11,11 @@ extension EngineStep {
             try admit(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys, .owner, circleCode: code)
         case .remove(let subject): try remove(subject)
         case .acceptDeletions:
+            let bytes = try ledger.setting(.deletionGuard)
             var count = DeletionCount()
             count.start = now
+            // What was asked for may be one batch with more deletions than the guard permits.
+            if let bytes { count.confirmed = try stored { () throws(FormatError) in try DeletionCount(bytes) }.asked }
             try ledger.set(.deletionGuard, to: count.encoded)
         case .keep(let name, let reference): try keep(name, reference)
         }

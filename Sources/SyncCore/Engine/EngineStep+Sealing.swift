@@ -53,6 +53,7 @@ extension EngineStep {
             sealed.append((version, live))
         }
         guard !records.isEmpty || evenIfEmpty else { return false }
+        if isPlanted(.rangedBatches) { records += try publishedRecords(lane) }
         let mark = try publishBatch(records, lane, key)
         for (pending, live) in sealed {
             try ledger.removePending(pending.id)
@@ -63,6 +64,17 @@ extension EngineStep {
             if live.item == nil { try items.renameCopy(unpublished, to: live.reference) }
         }
         return !sealed.isEmpty && pending.count == limits.versionsInBatch
+    }
+
+    /// A planted fault: lets a batch stand for earlier batches of its log too.
+    private func publishedRecords(_ lane: Lane) throws(KeychainFailure) -> [VersionRecord] {
+        var records: [VersionRecord] = []
+        for live in try ledger.liveVersions(after: nil, limit: 1_000) where live.lane == lane {
+            guard let log = try ownLogs()[lane]?.log, live.reference.origin?.log == log, let content = try items.content(of: live)
+            else { continue }
+            records.append(VersionRecord(id: live.reference.id, replaced: [], content: content))
+        }
+        return records
     }
 
     /// Returns the record of a pending version; nil if its content cannot be sent.

@@ -72,7 +72,8 @@ extension EngineStep {
     /// Testifies for what this device had of a removed device when it learned of the removal.
     private mutating func learnRemovals(_ before: Roster) throws(KeychainFailure) {
         guard roster.removed != before.removed, !before.heads.isEmpty else { return }
-        if roster.removed.contains(device) {
+        // An admission is void with its author's other statements if no other device knew of it.
+        if roster.removed.contains(device) || before.members[device] != nil && roster.members[device] == nil {
             effects.append(.alarm(.removed))
             return
         }
@@ -94,7 +95,9 @@ extension EngineStep {
 
     /// Creates statements that the storage lacks.
     mutating func restoreStatements() throws(KeychainFailure) {
-        guard engine.memory.listedFolders.contains(.statements) else { return }
+        // Any number of machines may share the identity of a reader, because a reader writes nothing.
+        guard ownRole?.mayWrite == true || isPlanted(.readersRestoreStatements), engine.memory.listedFolders.contains(.statements)
+        else { return }
         for (hash, statement) in engine.memory.statements.sorted(by: { $0.key < $1.key })
         where !engine.memory.listedStatements.contains(hash) && roster.counted.contains(hash) {
             try ledger.insert(OutgoingObject(name: ObjectName.statement(hash).text, bytes: statement.encoded))

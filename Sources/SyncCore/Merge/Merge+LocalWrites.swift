@@ -55,7 +55,7 @@ extension Merge {
     /// Records have no order, so the other item may have been folded first.
     private func versions(leftBy item: ItemID, under name: ItemName) throws(KeychainFailure) -> [LiveVersion] {
         let live = try ledger.liveVersions(named: name)
-        return isPlanted(.moveReplacesLaterItem) ? live : live.filter { $0.item == nil || $0.item == item }
+        return isPlanted(.moveReplacesLaterItem) || isPlanted(.foldInAnyOrder) ? live : live.filter { $0.item == nil || $0.item == item }
     }
 
     /// Folds a write, which replaces what its program saw: the shown version, and those of equal content.

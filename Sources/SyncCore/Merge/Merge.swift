@@ -114,7 +114,6 @@ struct Merge {
 
     /// Returns the order in which versions become visible: by date, then by reference.
     static func isOrdered(_ left: LiveVersion, before right: LiveVersion) -> Bool {
-        if isPlanted(.unorderedDates), left.date == right.date { return true }
         // A local write whose date is not known yet was written last.
         let (leftDate, rightDate) = (left.date ?? .infinity, right.date ?? .infinity)
         return leftDate == rightDate ? left.reference < right.reference : leftDate < rightDate

@@ -59,13 +59,23 @@ package struct Roster: Sendable {
             case .rekey, .witness: break
             }
         }
-        for (device, entry) in roles where !removed.contains(device) {
+        for (device, entry) in roles where !removed.contains(device) || isAdmittedAgain(device, graph, isCounted) {
             guard let keys = publicKeys[device] else { continue }
             members[device] = Member(keys: keys, role: entry.role, isRecoveryKit: entry.isKit)
         }
         heads = maximalStatements(graph, isCounted)
         for (author, head) in graph.missing where members[author] != nil { missing.insert(head) }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
+    }
+
+    /// A planted fault: lets an admission that no removal lists, because the storage withheld it, bring a removed device back.
+    private func isAdmittedAgain(_ device: DeviceID, _ graph: StatementGraph, _ isCounted: [Bool]) -> Bool {
+        guard isPlanted(.replayedAdmission) else { return false }
+        let numbers = graph.statements.indices.filter { isCounted[$0] }
+        let removals = numbers.filter { graph.removed[$0] == device }
+        return numbers.contains { number in
+            graph.admitted[number] == device && !removals.contains { graph.known[$0].contains(number) }
+        }
     }
 
     private func maximalStatements(_ graph: StatementGraph, _ isCounted: [Bool]) -> [StatementHash] {
@@ -104,7 +114,7 @@ struct StatementAuthority {
                 .max()
                 isValid =
                     isValid && role?.mayWrite == true && !isRemoved && rekeying.generation > 0
-                    && (rekeying.generation - 1 <= highest ?? 0 || isPlanted(.unboundedGeneration))
+                    && (rekeying.generation - 1 <= highest ?? 0)
             case .witness: isValid = isValid && role?.mayWrite == true && !isRemoved
             }
             isAuthorized.append(isValid)

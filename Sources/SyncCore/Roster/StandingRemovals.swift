@@ -35,16 +35,28 @@ struct StandingRemovals {
     }
 
     private func voidedRemovals(by removal: Int, _ others: [Int], _ graph: StatementGraph) -> Set<Int> {
+        // The kit is no machine that can be stolen, so what it removes cannot remove it.
+        guard !isByKit(removal, graph) else { return voidedRemovals(by: removal, among: others, graph) }
         // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover
         // removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
         let isMutual = graph.statements.indices.contains { other in
             authority.isAuthorized[other] && graph.authors[other] == graph.removed[removal]
                 && graph.removed[other] == graph.authors[removal]
         }
-        guard !isMutual else { return [] }
+        guard !isMutual || isPlanted(.seniority) && isSenior(removal, graph) else { return [] }
+        return voidedRemovals(by: removal, among: others, graph)
+    }
+
+    private func voidedRemovals(by removal: Int, among others: [Int], _ graph: StatementGraph) -> Set<Int> {
         var voided: Set<Int> = []
         for other in others where other != removal && !isByKit(other, graph) && makesVoid(removal, other, graph) { voided.insert(other) }
         return voided
+    }
+
+    /// A planted fault: prefers the device that has been a member for longer.
+    private func isSenior(_ removal: Int, _ graph: StatementGraph) -> Bool {
+        guard let admission = authority.support[removal] else { return false }
+        return graph.admitted.prefix(admission).allSatisfy { $0 != graph.removed[removal] }
     }
 
     private func isByKit(_ number: Int, _ graph: StatementGraph) -> Bool {
