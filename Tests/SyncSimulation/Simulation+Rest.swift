@@ -110,6 +110,8 @@ extension Simulation {
         if options.isTraced {
             for version in missing.sorted() { note("device \(index) lacks \(Self.description(of: version))") }
             for version in extra.sorted() { note("device \(index) has also \(Self.description(of: version))") }
+            let missing = devices[index].engine?.roster?.missing ?? []
+            if !missing.isEmpty { note("device \(index) misses \(missing.count) statements") }
             for version in state.awaited.sorted() { note("device \(index) awaits \(Self.description(of: version))") }
         }
         if !missing.isEmpty { oracle.fail("device \(index) lacks \(missing.count) live versions") }

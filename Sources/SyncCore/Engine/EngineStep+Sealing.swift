@@ -26,11 +26,17 @@ extension EngineStep {
         engine.memory.listedBatches.contains { $0.device == device && !isRead($0.origin) && isReadable($0) && !isSetAside($0.name) }
     }
 
-    /// Waits an hour for statements that a member names and that are not there, because one of them may be a removal.
+    /// Whether the statements that members name are there, or have been waited for.
+    ///
+    /// One of them may be a removal. But a statement can be lost together with the disks of those who had it.
+    var hasWaitedForStatements: Bool { engine.memory.missingSince.map { now - $0 >= Self.secondsToWaitForStatements } ?? true }
+    private static var secondsToWaitForStatements: Double { 3_600 }
+
+    /// Waits an hour for missing statements, then raises an alarm and goes on.
     private mutating func areStatementsComplete() throws(KeychainFailure) -> Bool {
         guard let since = engine.memory.missingSince, let missing = roster.missing.sorted().first else { return true }
-        guard now - since >= 3_600 else {
-            effects.append(.wake(at: since + 3_600))
+        guard hasWaitedForStatements else {
+            effects.append(.wake(at: since + Self.secondsToWaitForStatements))
             return false
         }
         effects.append(.alarm(.missingStatement(missing)))

@@ -190,7 +190,7 @@ extension EngineStep {
     ///
     /// The author of a present key may not have known of the members and keys that others added at the same time.
     mutating func boxMissingKeys() throws(KeychainFailure) {
-        guard roster.missing.isEmpty else { return }
+        guard hasWaitedForStatements else { return }
         for lane in Lane.allCases where roster.laneKeys.contains(where: { $0.lane == lane }) {
             guard let (id, key) = try sealingKey(lane),
                 let record = roster.laneKeys.first(where: { $0.key == id })
