@@ -9,7 +9,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case clockDecides, moveReplacesLaterItem, coalescingDropsList, awaitedNotRemembered, rangedBatches
     case deletionFromAbsence, notFiniteDates, dropsLongerList, sealWithoutReadingOwnLog, sameLogAfterFork
     // Checkpoints
-    case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, readWhileAbsorbing, purgeBeforeCheckpoint
+    case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, purgeBeforeCheckpoint
     case checkpointWithPendingChanges, checkpointOfLockedDevice, noHealingCheckpoint, mixedLanePieces
     // Devices and keys
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite

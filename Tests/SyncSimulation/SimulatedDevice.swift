@@ -28,7 +28,7 @@ package struct SimulatedDevice {
     package var isRemoved = false
     /// The index of the device that admitted this one; nil if the founder did at the beginning.
     var sponsor: Int?
-    /// Whether nobody knew of the admission when its author was removed, so that it may count or not.
+    /// Whether no other device knew of the admission when its author was removed, so that it may count or not.
     var mayBeVoid = false
     package var role = DeviceRole.owner
     package var alarms: Set<SyncAlarm> = []

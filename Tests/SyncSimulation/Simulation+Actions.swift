@@ -183,7 +183,7 @@ extension Simulation {
         devices[index].role == .owner && !devices[index].mayBeVoid && devices[index].engine?.roster?.members[devices[index].id] != nil
     }
 
-    /// A person whose devices are lost starts anew from the storage and the recovery kit.
+    /// A person whose devices are lost begins again with the storage and the recovery kit.
     ///
     /// The kit removes all other devices and admits a new one.
     private mutating func recover() {

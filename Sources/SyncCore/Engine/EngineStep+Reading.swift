@@ -62,7 +62,8 @@ extension EngineStep {
     /// Returns whether a listed batch can be read next: its predecessor was read, and its author is, or was, permitted to write.
     func isReadable(_ batch: ListedBatch) -> Bool {
         guard !isRead(batch.origin), !isWaiting(batch) else { return false }
-        if let absorption = engine.memory.absorption, absorption.covers(batch.origin), !isPlanted(.readWhileAbsorbing) { return false }
+        // What the checkpoint covers is not read one by one.
+        if let absorption = engine.memory.absorption, absorption.covers(batch.origin) { return false }
         guard mayRead(batch.device, batch.origin) else { return false }
         return batch.origin.number == 1 || isPlanted(.chainNotChecked) || isAnyRead(batch.origin.log, batch.origin.number - 1)
             || isOfRemovedDevice(batch.device)
