@@ -32,6 +32,8 @@ package struct SimulatedDevice {
     var mayBeVoid = false
     package var role = DeviceRole.owner
     package var alarms: Set<SyncAlarm> = []
+    /// The log of each lane in which this machine has published the last batch.
+    var logs: [Lane: LogID] = [:]
     /// The index of the machine of which this one is a clone.
     var original: Int?
 

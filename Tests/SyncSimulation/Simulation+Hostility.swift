@@ -7,7 +7,7 @@ extension Simulation {
     mutating func attack() {
         guard let circle = devices[0].membership?.circle else { return }
         do {
-            switch random.below(8) {
+            switch random.below(9) {
             case 0:
                 // A reader, or a stranger who has the lane key, writes a batch.
                 let reader = devices.first { $0.role == .reader }
@@ -50,6 +50,7 @@ extension Simulation {
                     counters.count("batch with an invalid date")
                 }
             case 5, 6: avenge()
+            case 7: try misreport(circle)
             default: try forgeMark(circle)
             }
         } catch {
@@ -77,13 +78,29 @@ extension Simulation {
         counters.count("a removed device removed its remover")
     }
 
+    /// A member's program reports a batch that another device has not written, so that this device takes itself for a clone.
+    private mutating func misreport(_ circle: CircleID) throws {
+        let writers = remaining.filter { devices[$0].role.mayWrite && !devices[$0].mayBeVoid }
+        guard let liar = random.element(of: writers), let name = random.element(of: storage.names),
+            case .batch(let victim, let origin) = ObjectName(name), victim != devices[liar].id
+        else { return }
+        let hash = ObjectHash(prefix: Identifier128(high: random.next(), low: random.next()), suffix: Identifier128(high: 0, low: 0))
+        let mark = LogMark(
+            log: origin.log, device: victim, number: origin.number + 1 + UInt64(random.below(3)), previous: hash, hash: hash,
+            signature: [UInt8](repeating: 1, count: LogMark.signatureByteCount))
+        try forgeBatch(devices[liar].keys, devices[liar].id, circle, marks: [mark])
+        counters.count("forged mark")
+    }
+
     private mutating func place(_ name: String, _ bytes: [UInt8]) {
         for index in devices.indices { storage.create(name, bytes, by: index) }
         hostileNames.insert(name)
     }
 
-    /// Seals a batch with a lane key that some device can open.
-    private mutating func forgeBatch(_ keys: FakeDeviceKeys, _ author: DeviceID, _ circle: CircleID, date: Double? = nil) throws {
+    /// Seals a batch with a lane key that some device can open: with a version, or with marks alone.
+    private mutating func forgeBatch(
+        _ keys: FakeDeviceKeys, _ author: DeviceID, _ circle: CircleID, date: Double? = nil, marks: [LogMark] = []
+    ) throws {
         guard let (id, key) = knownLaneKey() else { return }
         let log = LogID(Identifier128(high: random.next(), low: random.next()))
         let header = BatchFrame.Header(
@@ -92,7 +109,8 @@ extension Simulation {
         let version = VersionRecord(
             id: SyncVersionID(Identifier128(high: random.next(), low: random.next())), replaced: [], content: content.content)
         let sealed = try cipher.seal(
-            BatchContent(notes: BatchNotes(seconds: now, marks: []), versions: [version]).encoded, header: header.encoded, under: key)
+            BatchContent(notes: BatchNotes(seconds: now, marks: marks), versions: marks.isEmpty ? [version] : []).encoded,
+            header: header.encoded, under: key)
         let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
         let signature = try keys.sign(
             BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash))

@@ -280,6 +280,12 @@ package struct Simulation {
             let (knownRemoved, isLate) = sealed[name] ?? ([], false)
             oracle.notePublished(
                 bytes, by: devices.indices.filter { devices[$0].id == author }, cipher: cipher, knownRemoved: knownRemoved, isLate: isLate)
+            if let header = (try? BatchFrame(bytes))?.header {
+                let isAlone = !faults.restores && !faults.clones && !faults.usesRecoveryKit
+                if let log = devices[index].logs.updateValue(header.log, forKey: header.lane), log != header.log, isAlone {
+                    oracle.fail("device \(index) leaves its log although no other machine has continued it")
+                }
+            }
         }
         if options.isTraced { note("  created \(name)") }
         storage.create(name, bytes, by: index)
