@@ -111,6 +111,8 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case notes
     /// The pending invitation or request to join.
     case joining
+    /// The statement heads that this device counted before its admission turned out to be void.
+    case voidAdmission
     /// The items whose visible version could not be shown while a class was locked.
     case unsettled
 }

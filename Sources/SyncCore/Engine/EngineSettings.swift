@@ -86,6 +86,20 @@ enum StoredList {
         return origins
     }
 
+    static func encoded(_ hashes: [StatementHash]) -> [UInt8] {
+        var bytes: [UInt8] = [1]
+        for hash in hashes { bytes.append(hash) }
+        return bytes
+    }
+
+    static func hashes(_ bytes: [UInt8]) throws(FormatError) -> [StatementHash] {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        var hashes: [StatementHash] = []
+        while reader.remaining > 0 { hashes.append(try reader.hash()) }
+        return hashes
+    }
+
     static func encoded(_ names: [ItemName]) -> [UInt8] { [1] + names.flatMap(\.bytes) }
 
     static func names(_ bytes: [UInt8]?) throws(FormatError) -> [ItemName] {

@@ -67,13 +67,25 @@ extension EngineStep {
         engine.memory.statements[statement.hash] = statement
         evaluateRoster()
         try learnRemovals(before)
+        try testifyAfterVoidAdmission(before)
+    }
+
+    /// Testifies for what this device had while it was a member by an admission that is void, once another owner's admission counts.
+    private mutating func testifyAfterVoidAdmission(_ before: Roster) throws(KeychainFailure) {
+        guard before.members[device] == nil, ownRole?.mayWrite == true, let bytes = try ledger.setting(.voidAdmission) else { return }
+        let earlier = try stored { () throws(FormatError) in try StoredList.hashes(bytes) }
+        try ledger.set(.voidAdmission, to: nil)
+        observe(.witnessed)
+        try state(.witness, heads: Set(earlier + roster.heads).sorted().suffix(Statement.largestHeadCount))
     }
 
     /// Testifies for what this device had of a removed device when it learned of the removal.
     private mutating func learnRemovals(_ before: Roster) throws(KeychainFailure) {
         guard roster.removed != before.removed, !before.heads.isEmpty else { return }
         // An admission is void with its author's other statements if no other device knew of it.
-        if roster.removed.contains(device) || before.members[device] != nil && roster.members[device] == nil {
+        let isVoid = before.members[device] != nil && roster.members[device] == nil && !roster.removed.contains(device)
+        if isVoid { try ledger.set(.voidAdmission, to: StoredList.encoded(before.heads)) }
+        if roster.removed.contains(device) || isVoid {
             effects.append(.alarm(.removed))
             return
         }

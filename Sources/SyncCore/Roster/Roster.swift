@@ -38,9 +38,10 @@ package struct Roster: Sendable {
         var isCounted: [Bool] = []
         var roles: [DeviceID: (role: DeviceRole, isKit: Bool)] = [:]
         for (number, statement) in graph.statements.enumerated() {
-            let support = authority.support[number]
+            let supports = authority.supports[number]
             isCounted.append(
-                authority.isAuthorized[number] && (support.map { isCounted[$0] } ?? true) && !standing.isVoid(number, graph))
+                authority.isAuthorized[number] && (supports.isEmpty || supports.contains { isCounted[$0] })
+                    && !standing.isVoid(number, graph))
             guard isCounted[number] else { continue }
             counted.insert(statement.hash)
             switch statement.body {
@@ -90,8 +91,10 @@ package struct Roster: Sendable {
 /// Who had the right to make a statement, by what its author counted.
 struct StatementAuthority {
     private(set) var isAuthorized: [Bool] = []
-    /// For each statement, the admission of its author on which it rests.
-    private(set) var support: [Int?] = []
+    /// For each statement, the admissions of its author that the author counted; it rests on any of them.
+    ///
+    /// Two owners may admit one device, and one of the two admissions may be void.
+    private(set) var supports: [[Int]] = []
 
     init(_ graph: StatementGraph, circle: CircleID) {
         var admissions: [Int] = []
@@ -99,9 +102,8 @@ struct StatementAuthority {
         var rekeyings: [Int] = []
         for (number, statement) in graph.statements.enumerated() {
             let known = graph.known[number]
-            let admission = admissions.first { known.contains($0) && graph.admitted[$0] == statement.author }
-            let role = admissions.lazy.filter { known.contains($0) && graph.admitted[$0] == statement.author }
-                .compactMap { graph.admittedRoles[$0] }.max { $0.rawValue < $1.rawValue }
+            let support = admissions.filter { known.contains($0) && graph.admitted[$0] == statement.author }
+            let role = support.compactMap { graph.admittedRoles[$0] }.max { $0.rawValue < $1.rawValue }
             let isRemoved = removals.contains { known.contains($0) && graph.removed[$0] == statement.author }
             var isValid = statement.circle == circle
             switch statement.body {
@@ -118,7 +120,7 @@ struct StatementAuthority {
             case .witness: isValid = isValid && role?.mayWrite == true && !isRemoved
             }
             isAuthorized.append(isValid)
-            support.append(admission)
+            supports.append(support)
             guard isValid else { continue }
             switch statement.body {
             case .found, .admit: admissions.append(number)
@@ -127,13 +129,6 @@ struct StatementAuthority {
             case .witness: break
             }
         }
-    }
-
-    /// The statement and the admissions that made its author a member, newest first.
-    func chain(_ number: Int) -> [Int] {
-        var chain = [number]
-        while let next = support[chain[chain.count - 1]] { chain.append(next) }
-        return chain
     }
 }
 

@@ -48,20 +48,30 @@ struct StandingRemovals {
     }
 
     private func voidedRemovals(by removal: Int, among others: [Int], _ graph: StatementGraph) -> Set<Int> {
-        var voided: Set<Int> = []
-        for other in others where other != removal && !isByKit(other, graph) && makesVoid(removal, other, graph) { voided.insert(other) }
-        return voided
+        let isVoided = voidedStatements(by: removal, graph)
+        return Set(others.filter { $0 != removal && !isByKit($0, graph) && isVoided[$0] })
+    }
+
+    /// Returns for each statement whether a removal makes it void, or every admission on which it rests.
+    private func voidedStatements(by removal: Int, _ graph: StatementGraph) -> [Bool] {
+        var isVoided: [Bool] = []
+        for number in graph.statements.indices {
+            let supports = authority.supports[number]
+            isVoided.append(
+                !supports.isEmpty && supports.allSatisfy { isVoided[$0] }
+                    || graph.authors[number] == graph.removed[removal] && !graph.lists(removal, number) && !isWitnessed(number, graph))
+        }
+        return isVoided
     }
 
     /// A planted fault: prefers the device that has been a member for longer.
     private func isSenior(_ removal: Int, _ graph: StatementGraph) -> Bool {
-        guard let admission = authority.support[removal] else { return false }
+        guard let admission = authority.supports[removal].first else { return false }
         return graph.admitted.prefix(admission).allSatisfy { $0 != graph.removed[removal] }
     }
 
     private func isByKit(_ number: Int, _ graph: StatementGraph) -> Bool {
-        guard let admission = authority.support[number] else { return false }
-        return graph.isKitAdmission[admission]
+        authority.supports[number].contains { graph.isKitAdmission[$0] }
     }
 
     /// Returns whether a standing removal makes the statement itself void.
@@ -77,13 +87,6 @@ struct StandingRemovals {
         let relevant = removals.filter { graph.removed[$0] == author }
         if relevant.isEmpty || relevant.contains(where: { graph.lists($0, number) }) { return false }
         return !isWitnessed(number, graph)
-    }
-
-    private func makesVoid(_ removal: Int, _ number: Int, _ graph: StatementGraph) -> Bool {
-        authority.chain(number).contains { part in
-            graph.authors[part] == graph.removed[removal] && !graph.lists(removal, part)
-                && !isWitnessed(part, graph)
-        }
     }
 
     /// Returns whether a safe statement of another device lists this one.
@@ -106,12 +109,10 @@ struct StandingRemovals {
         while isChanged {
             isChanged = false
             for number in graph.statements.indices where !isSafe[number] && authority.isAuthorized[number] {
-                let isAccused = authority.chain(number).contains { part in
-                    let author = graph.authors[part]
-                    let relevant = removals.filter { graph.removed[$0] == author }
-                    return !relevant.allSatisfy { graph.lists($0, part) } && !isWitnessed(part, graph)
-                }
-                if !isAccused {
+                let supports = authority.supports[number]
+                guard supports.isEmpty || supports.contains(where: { isSafe[$0] }) else { continue }
+                let relevant = removals.filter { graph.removed[$0] == graph.authors[number] }
+                if relevant.allSatisfy({ graph.lists($0, number) }) || isWitnessed(number, graph) {
                     isSafe[number] = true
                     isChanged = true
                 }
