@@ -45,13 +45,34 @@ package struct SnapshotRestoration {
         guard try accepts(copy.path) else { return .declined }
         try copy.checkpoint(options)
         let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
-        let exclusion = isStorePresent ? try WriteExclusion(location.path, until: deadline) : nil
+        let exclusion = isStorePresent ? try excludeWriters(at: location, until: deadline) : nil
         let keptPath = isStorePresent ? try StoreReplacement.unusedName(location.path + originalSuffix) : nil
         let replacement = StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: keptPath)
         try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in
             try replacement.run(until: deadline)
         }
         return .done(original: keptPath)
+    }
+
+    /// Excludes writers when the store's file has all of its changes itself, if that can be achieved.
+    ///
+    /// The -wal file loses its name before the file is replaced. If the process is killed in between, nothing is missing then.
+    private func excludeWriters(at location: FileLocation, until deadline: Deadline) throws(KeychainFailure) -> WriteExclusion {
+        while true {
+            // A damaged store may have a -wal file that cannot be applied. The kept files have it.
+            let isEmptied = (try? emptyLog()) ?? false
+            let exclusion = try WriteExclusion(location.path, until: deadline)
+            let log = try FileStatus.ifPresent(at: location.walPath)
+            guard isEmptied, let log, log.byteCount > 0, !deadline.isOver else { return exclusion }
+            // Another process has written meanwhile.
+        }
+    }
+
+    /// Copies the changes of the -wal file into the store's file; returns false if another process prevents that.
+    private func emptyLog() throws(KeychainFailure) -> Bool {
+        let session = try StoreOpener(path: path, options: options).openSession(.writer, poolGeneration: 0, deadlineNanoseconds: nil)
+        try session.connection.requireNoHiddenChanges()
+        return try session.connection.checkpointAndTruncate()
     }
 
     /// Returns whether there is a store, and creates its directory if there is none.

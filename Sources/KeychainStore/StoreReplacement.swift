@@ -254,8 +254,8 @@ struct StoreReplacement {
     /// Whether the copy contains the changes of the original -wal file.
     ///
     /// Until that file is removed, SQLite applies it to the new file. If the copy contains its changes, that has no effect. Otherwise the name
-    /// has to be removed first; an interruption then leaves the original file without its last changes, which the keychain reports, and the
-    /// kept files have all of them.
+    /// has to be removed first, so the caller empties the file before. If that is not possible, an interruption leaves the original file without
+    /// its last changes, and the kept files have all of them.
     let containsLog: Bool
     /// The second name of the original file; nil if there is no original file.
     let originalPath: String?

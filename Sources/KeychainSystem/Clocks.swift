@@ -5,10 +5,10 @@ package import KeychainCore
 /// CLOCK_MONOTONIC, for deadlines: setting the wall clock does not change how long a wait takes.
 package enum MonotonicClock {
     /// Nanoseconds since an arbitrary moment.
-    package static func nowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC) }
+    package static func nowNanoseconds() -> UInt64 { nanoseconds(of: CLOCK_MONOTONIC) }
 
     /// The same with a resolution of a few milliseconds, and much faster.
-    package static func coarseNowNanoseconds() -> UInt64 { read(CLOCK_MONOTONIC_COARSE) }
+    package static func coarseNowNanoseconds() -> UInt64 { nanoseconds(of: CLOCK_MONOTONIC_COARSE) }
 
     /// Sleeps; a signal may end the sleep early.
     package static func sleep(nanoseconds: UInt64) {
@@ -24,7 +24,7 @@ package enum MonotonicClock {
 package struct SystemContinuousTime: ContinuousTime {
     package init() {}
 
-    package func nowNanoseconds() -> UInt64 { read(CLOCK_BOOTTIME) }
+    package func nowNanoseconds() -> UInt64 { nanoseconds(of: CLOCK_BOOTTIME) }
 }
 
 /// The system's wall clock.
@@ -34,14 +34,22 @@ package struct SystemWallClock: WallClock {
 
     package init() {}
 
-    package func now() -> Double { Double(read(CLOCK_REALTIME)) / 1e9 - Self.referenceDateSeconds }
+    package func now() -> Double {
+        let time = read(CLOCK_REALTIME)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 - Self.referenceDateSeconds
+    }
 }
 
-private func read(_ clock: clockid_t) -> UInt64 {
+private func nanoseconds(of clock: clockid_t) -> UInt64 {
+    let time = read(clock)
+    return UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+}
+
+private func read(_ clock: clockid_t) -> timespec {
     var time = timespec()
     // Cannot fail: the clock exists and `time` is a local variable.
     _ = unsafe clock_gettime(clock, &time)
-    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    return time
 }
 
 /// A moment on CLOCK_MONOTONIC at which a wait ends.

@@ -250,17 +250,29 @@ extension Simulation {
 
     /// Notes the devices whose admission by a removed device no other remaining device knows.
     ///
-    /// It counts only if one of them learns of it before it learns of the removal.
+    /// It counts only if one of them learns of it before it learns of the removal. Devices whose admissions are in doubt do not vouch for each
+    /// other.
     mutating func noteDoubtfulAdmissions() {
-        for joiner in devices.indices {
-            guard let sponsor = devices[joiner].sponsor, devices[sponsor].isRemoved || devices[sponsor].mayBeVoid else { continue }
-            let hasWitness = remaining.contains {
-                $0 != joiner && !devices[$0].mayBeVoid && !isSponsored($0, by: joiner)
-                    && devices[$0].engine?.roster?.members[devices[joiner].id] != nil
+        let doubtful = devices.indices.filter { isInDoubt($0) }
+        var trusted = Set(remaining.filter { !devices[$0].mayBeVoid }).subtracting(doubtful)
+        // A witness that is restored from a snapshot forgets what it has seen.
+        var isChanged = !faults.restores && !faults.clones
+        while isChanged {
+            isChanged = false
+            for joiner in doubtful where !trusted.contains(joiner) && !devices[joiner].mayBeVoid {
+                let hasWitness = trusted.contains { !isSponsored($0, by: joiner) && isListed(joiner, by: $0) }
+                if hasWitness || devices[joiner].sponsor.map({ trusted.contains($0) }) == true {
+                    trusted.insert(joiner)
+                    isChanged = true
+                }
             }
-            // A witness that is restored from a snapshot forgets what it has seen.
-            if !hasWitness || faults.restores || faults.clones { devices[joiner].mayBeVoid = true }
         }
+        for joiner in doubtful where !trusted.contains(joiner) { devices[joiner].mayBeVoid = true }
+    }
+
+    private func isInDoubt(_ device: Int) -> Bool {
+        guard let sponsor = devices[device].sponsor else { return false }
+        return devices[sponsor].isRemoved || devices[sponsor].mayBeVoid || isInDoubt(sponsor)
     }
 
     private func isSponsored(_ device: Int, by other: Int) -> Bool {

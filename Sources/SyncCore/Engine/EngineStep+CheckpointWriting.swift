@@ -8,7 +8,7 @@ extension EngineStep {
     /// A checkpoint that omits a version acts as its deletion, so every live version has to be readable.
     mutating func writeCheckpoint() throws(KeychainFailure) {
         for lane in Lane.allCases {
-            if try !items.isAvailable(lane), !isPlanted(.checkpointOfLockedDevice) { return }
+            if try !items.isAvailable(lane) { return }
             if try !ledger.pendingVersions(in: lane, limit: 1).isEmpty, !isPlanted(.checkpointWithPendingChanges) { return }
         }
         var contents: [Lane: [PieceContent]] = [:]
@@ -38,7 +38,6 @@ extension EngineStep {
         while true {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
             for version in page where (version.lane == lane || isPlanted(.mixedLanePieces)) && version.reference.origin != nil {
-                if isPlanted(.checkpointOfLockedDevice), try !items.isAvailable(lane) { continue }
                 guard let content = try items.content(of: version) else { return nil }
                 let size = content.attributes.count + (content.secret?.count ?? 0) + 53
                 if !open.isEmpty, byteCount + size > limits.pieceByteCount {

@@ -444,6 +444,22 @@ struct TamperingTests {
         }
     }
 
+    /// The -wal file loses its name before the file is replaced, and the process may be killed in between.
+    @Test("The file that a snapshot replaces has every change without its -wal file")
+    func restorationEmptiesLog() throws {
+        try TamperedHome.with { home in
+            let running = LocalKeychain(home: home.home)
+            try running.addItem("account 1", "secret 1")
+            try running.snapshot(toPath: home.home + "/snapshot", replacing: false)
+            try running.addItem("account 2", "secret 2")
+            let report = try LocalKeychain(home: home.home).restoreSnapshot(fromPath: home.home + "/snapshot", applying: true)
+            let alone = home.home + "/alone"
+            try home.copy(#require(report.originalPath), to: alone)
+            #expect(try RawDatabase(alone).integer("SELECT count(*) FROM items") == 2)
+            withExtendedLifetime(running) {}
+        }
+    }
+
     /// An older snapshot may have an older passcode, or none.
     @Test("A snapshot with another passcode is put back only if that is accepted", arguments: [false, true])
     func snapshotWithOtherPasscode(isStorePresent: Bool) throws {
