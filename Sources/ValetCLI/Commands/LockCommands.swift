@@ -40,7 +40,11 @@ struct UnlockCommand: ParsableCommand {
     @OptionGroup
     var passcodeDescriptor: PasscodeDescriptorOption
 
+    @OptionGroup
+    var secret: SecretArguments
+
     func run() throws {
+        try secret.requireNone()
         let given = try passcodeDescriptor.read()
         let session = try CommandSession.forWholeKeychain()
         let status = try session.requirePasscode()

@@ -29,7 +29,11 @@ struct PasscodeSetCommand: ParsableCommand {
     @OptionGroup
     var unlock: UnlockTimeOption
 
+    @OptionGroup
+    var secret: SecretArguments
+
     func run() throws {
+        try secret.requireNone()
         let given = try passcodeDescriptor.read(.firstPasscode)
         let session = try CommandSession.forWholeKeychain()
         let status = try session.status()
@@ -82,7 +86,11 @@ struct PasscodeChangeCommand: ParsableCommand {
     @OptionGroup
     var unlock: UnlockTimeOption
 
+    @OptionGroup
+    var secret: SecretArguments
+
     func run() throws {
+        try secret.requireNone()
         let givenCurrent = try PasscodeInput.passcode.read(from: descriptor)
         let givenNew = try PasscodeInput.newPasscode.read(from: newDescriptor, after: descriptor)
         let session = try CommandSession.forWholeKeychain()
@@ -112,7 +120,11 @@ struct PasscodeRemoveCommand: ParsableCommand {
     @Flag(help: "Do not ask for confirmation.")
     var yes = false
 
+    @OptionGroup
+    var secret: SecretArguments
+
     func run() throws {
+        try secret.requireNone()
         let given = try passcodeDescriptor.read()
         let session = try CommandSession.forWholeKeychain()
         _ = try session.requirePasscode()

@@ -30,7 +30,11 @@ struct RecoveryCreateCommand: ParsableCommand {
     @OptionGroup
     var passcodeDescriptor: PasscodeDescriptorOption
 
+    @OptionGroup
+    var secret: SecretArguments
+
     func run() throws {
+        try secret.requireNone()
         let given = try passcodeDescriptor.read()
         let session = try CommandSession.forWholeKeychain()
         let passcode = try session.passcodeIfSet(given)
@@ -74,7 +78,11 @@ struct RecoveryUseCommand: ParsableCommand {
     @OptionGroup
     var passcodeDescriptor: PasscodeDescriptorOption
 
+    @OptionGroup
+    var secret: SecretArguments
+
     func run() throws {
+        try secret.requireNone()
         let givenKey = try PasscodeInput.recoveryKey.read(from: keyDescriptor)
         let givenPasscode = try passcodeDescriptor.read(after: keyDescriptor)
         let session = try CommandSession.forWholeKeychain()

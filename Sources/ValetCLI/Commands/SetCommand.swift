@@ -19,9 +19,8 @@ struct SetCommand: ParsableCommand {
     @Argument(help: "The key to store the secret under.")
     var key: String
 
-    /// What people type after the key at first: the error must not repeat it, as the parser's would.
-    @Argument(help: .hidden)
-    var secret: [String] = []
+    @OptionGroup
+    var secret: SecretArguments
 
     @Flag(help: "Do not replace an existing secret; exit with 5.")
     var noOverwrite = false
@@ -33,11 +32,8 @@ struct SetCommand: ParsableCommand {
     var selection: ValetOptions
 
     func run() throws {
-        guard secret.isEmpty else {
-            throw CommandFailure(
-                .usage, "a secret is never an argument, because other users and the history of the shell could see it; nothing was stored",
-                advice: "Run `valet set KEY` to be prompted, or pipe the secret to it with printf.")
-        }
+        try secret.requireNone(
+            outcome: "nothing was stored", advice: "Run `valet set KEY` to be prompted, or pipe the secret to it with printf.")
         let selected = try selection.resolve()
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
         // Checked before the secret is prompted for.
