@@ -52,10 +52,6 @@ struct ImportPlan {
                 }
             try StandardOutput.writeLine("\(ItemListing.escapingUnprintable(secret.key))\t\(secret.place)\(note)")
         }
-        try showOmissions()
-    }
-
-    private func showOmissions() throws(CommandFailure) {
         for omission in content.omissions { try StandardOutput.writeLine("not imported: \(omission.note)") }
     }
 
@@ -98,7 +94,7 @@ struct ImportPlan {
         var lines = ["\(Self.secrets(storedCount)) stored."]
         let sameCount = steps.count { $0.step == .isStored }
         if sameCount > 0 { lines.append("\(Self.secrets(sameCount)) already stored with the same value.") }
-        lines += content.omissions.map { "not imported: \($0.note)" }
+        lines += omissionLines
         if keptKeys.isEmpty, !content.secrets.isEmpty {
             // A source is not removed by its name alone while it has something that is stored nowhere else.
             lines.append(content.isComplete ? content.removalAdvice : "Keep the source: it has more than was stored.")
@@ -111,6 +107,16 @@ struct ImportPlan {
                     + (keptKeys.count > 10 ? " and \(keptKeys.count - 10) other keys" : "") + "; they were left alone",
                 advice: "Add --overwrite to replace them. Keep the source until then: it has values that are not stored.")
         }
+    }
+
+    /// The omissions, a limited number of them: first those that have something that is not stored.
+    private var omissionLines: [String] {
+        let limit = 20
+        let ordered = content.omissions.filter { !$0.isEmpty } + content.omissions.filter(\.isEmpty)
+        let lines = ordered.prefix(limit).map { "not imported: \($0.note)" }
+        guard ordered.count > limit else { return lines }
+        let emptyCount = ordered.dropFirst(limit).count { $0.isEmpty }
+        return lines + ["not imported: \(ordered.count - limit) more, \(emptyCount) of them empty; --dry-run lists all."]
     }
 
     private static func secrets(_ count: Int) -> String { count == 1 ? "1 secret" : "\(count) secrets" }
