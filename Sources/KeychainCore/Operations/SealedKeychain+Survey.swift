@@ -46,16 +46,18 @@ extension SealedKeychain {
 
     /// Returns where the generic passwords with this account and one of these services are, whichever program they belong to.
     ///
-    /// Items that are locked or damaged, or have access control, are left out.
-    package func places(ofAccount account: String, services: [String]) throws(KeychainFailure) -> [ItemPlace] {
+    /// `services` is nil for any service. Items that are locked or damaged, or have access control, are left out.
+    package func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace] {
         let keychain = scopedToCall
         var places: [ItemPlace] = []
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            for service in services {
+            for service in services.map({ $0.map(Optional.some) }) ?? [nil] {
                 let query = RowQuery(
                     itemClass: .genericPassword,
-                    serviceDigest: try digests.digest(of: .string(service), for: .service, in: .genericPassword),
+                    serviceDigest: try service.map { service throws(KeychainFailure) in
+                        try digests.digest(of: .string(service), for: .service, in: .genericPassword)
+                    },
                     accountDigest: try digests.digest(of: .string(account), for: .account, in: .genericPassword), isTombstone: false)
                 _ = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
                     if let place = try keychain.place(of: row, in: reading)?.place { places.append(place) }

@@ -10,10 +10,10 @@ extension LocalKeychain {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in try opened.keychain.survey() }
     }
 
-    /// Returns where the generic passwords with this account and one of these services are; see `SealedKeychain.places`.
+    /// Returns where the generic passwords with this account and one of these services, or nil for any, are; see `SealedKeychain.places`.
     ///
     /// Throws the errors of opening the keychain.
-    package func places(ofAccount account: String, services: [String]) throws(KeychainFailure) -> [ItemPlace] {
+    package func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace] {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
             try opened.keychain.places(ofAccount: account, services: services)
         }

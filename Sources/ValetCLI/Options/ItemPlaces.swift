@@ -135,6 +135,16 @@ extension CommandSession {
         }
     }
 
+    /// Returns the options with which a key of this name is found in the same program or group under another identifier, at most three.
+    ///
+    /// Returns nothing if the search fails: it only adds to a message.
+    private func otherIdentifiers(of key: String, than selected: SelectedValet) -> [String] {
+        let services = Set(selected.siblings.map(\.service))
+        let found = (try? keychain.places(ofAccount: key, services: nil)) ?? []
+        return found.filter { $0.accessGroup == selected.accessGroup && !services.contains($0.service) }
+            .map { PlaceDescription($0).options }.sorted().prefix(3).map { $0.isEmpty ? "no --identifier" : $0 }
+    }
+
     /// Adds to the failure of a missing item where an item with this key is, or that there is no keychain yet.
     func addingOtherPlaces(of key: String, than selected: SelectedValet, to failure: CommandFailure) -> CommandFailure {
         guard failure.status == .notFound else { return failure }
@@ -144,7 +154,7 @@ extension CommandSession {
                 advice:
                     "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
         }
-        let places = otherPlaces(of: key, than: selected)
+        let places = otherPlaces(of: key, than: selected) + otherIdentifiers(of: key, than: selected)
         guard !places.isEmpty else { return failure }
         return CommandFailure(
             failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
