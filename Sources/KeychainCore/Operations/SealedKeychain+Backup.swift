@@ -21,9 +21,22 @@ package struct BackupItem: Sendable {
 
 /// The numbers of saved and omitted items of a portable backup.
 package struct BackupSummary: Hashable, Sendable {
+    /// The name of an omitted item.
+    package struct Name: Hashable, Sendable {
+        package let service: String
+        package let account: String
+    }
+
+    /// The largest number of names in `thisDeviceOnlyNames`.
+    package static let largestNameCount = 10
+
     package var savedCount = 0
     /// Omitted items whose class must not leave this device.
     package var thisDeviceOnlyCount = 0
+    /// The names of the first of these items, except those that are locked or have access control.
+    ///
+    /// Not part of the file.
+    package var thisDeviceOnlyNames: [Name] = []
     /// Omitted items with access control, whose keys belong to this device.
     package var constrainedCount = 0
     /// Omitted items that are damaged or cannot be opened.
@@ -108,6 +121,14 @@ extension SealedKeychain {
                     return .proceed
                 } else if header.accessibility.isThisDeviceOnly {
                     summary.thisDeviceOnlyCount += 1
+                    if summary.thisDeviceOnlyNames.count < BackupSummary.largestNameCount,
+                        case .opened(let opened)? = try? keychain.open(row, includingSecret: false, in: reading)
+                    {
+                        summary.thisDeviceOnlyNames.append(
+                            BackupSummary.Name(
+                                service: opened.attributes.text(.service) ?? opened.attributes.text(.server) ?? "",
+                                account: opened.attributes.text(.account) ?? ""))
+                    }
                 } else if header.constraints != nil {
                     summary.constrainedCount += 1
                 } else {

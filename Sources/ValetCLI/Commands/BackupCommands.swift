@@ -91,15 +91,21 @@ struct BackupCreateCommand: ParsableCommand {
         func line(_ count: Int, _ one: String, _ several: String) -> String? {
             count == 0 ? nil : count == 1 ? "1 item not included: \(one)." : "\(count) items not included: \(several)."
         }
-        return [
-            summary.savedCount == 1 ? "1 item saved." : "\(summary.savedCount) items saved.",
-            line(summary.thisDeviceOnlyCount, "it is for this device only", "they are for this device only"),
+        var names = summary.thisDeviceOnlyNames.map {
+            "  \(ItemListing.escapingUnprintable($0.account)) of \(ItemListing.escapingUnprintable($0.service))"
+        }
+        let unnamedCount = summary.thisDeviceOnlyCount - names.count
+        if !names.isEmpty, unnamedCount > 0 { names.append("  and \(unnamedCount) more") }
+        let thisDeviceOnly = line(summary.thisDeviceOnlyCount, "it is for this device only", "they are for this device only")
+        let saved = summary.savedCount == 1 ? "1 item saved." : "\(summary.savedCount) items saved."
+        let others = [
             line(
                 summary.constrainedCount, "its access control applies to this device only",
                 "their access control applies to this device only"),
             line(summary.unreadableCount, "it cannot be read", "they cannot be read"),
             summary.isOfLastChange ? nil : "These are not exactly the items of the last change: some may be missing or old.",
-        ].compactMap(\.self)
+        ]
+        return [saved, thisDeviceOnly].compactMap(\.self) + names + others.compactMap(\.self)
     }
 }
 
