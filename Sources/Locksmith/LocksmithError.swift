@@ -36,6 +36,8 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     /// of the requested type, it has none.
     public static let decode = LocksmithError("Unable to decode the provided data.", status: errSecDecode)
     /// The item already exists.
+    ///
+    /// To replace its data, update it instead. The text is that of Locksmith 4.0, without a next step.
     public static let duplicate = LocksmithError("The item already exists.", status: errSecDuplicateItem)
     /// The item is locked.
     public static let interactionNotAllowed = LocksmithError(
