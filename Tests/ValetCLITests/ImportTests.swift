@@ -85,7 +85,7 @@ struct ImportTests {
 
     /// A kind of source that is one file of text.
     enum TextSource: CaseIterable {
-        case dotenv, netrc, docker, bitwarden, keePassXC
+        case dotenv, json, netrc, docker, bitwarden, keePassXC
 
         func withFile<Result>(_ text: [UInt8], _ body: (SourceFile) throws -> Result) throws -> Result {
             try withTemporaryDirectory { directory in
@@ -98,6 +98,7 @@ struct ImportTests {
             try withFile(text) { file in
                 switch self {
                 case .dotenv: try DotenvSource(file: file).read()
+                case .json: try JSONSource(file: file).read()
                 case .netrc: try NetrcSource(file: file).read()
                 case .docker: try DockerSource(file: file).read()
                 case .bitwarden, .keePassXC: try PasswordTableSource(file: file).read()
@@ -109,6 +110,7 @@ struct ImportTests {
         func text(_ secrets: [(key: String, value: String)]) -> String {
             switch self {
             case .dotenv: secrets.map { "\($0.key)='\($0.value)' # comment\n" }.joined()
+            case .json: "{" + secrets.map { "\"\($0.key)\":\"\($0.value)\"" }.joined(separator: ",\n") + "}"
             case .netrc: secrets.map { "machine \($0.key)\n  login user # comment\n  password \"\($0.value)\"\n" }.joined()
             case .docker:
                 "{\"auths\":{"
@@ -123,7 +125,7 @@ struct ImportTests {
             }
         }
 
-        func key(_ name: String) -> String { self == .dotenv ? name : "\(name)/user" }
+        func key(_ name: String) -> String { self == .dotenv || self == .json ? name : "\(name)/user" }
     }
 
     @Test("A byte-order mark and the line breaks of Windows change nothing", arguments: TextSource.allCases)
@@ -141,14 +143,14 @@ struct ImportTests {
         let text = Array(source.text([("ONE", "swordfish"), ("TWO", "druidia"), ("ONE", "marlin")]).utf8)
         let conflict = #expect(throws: CommandFailure.self) { try source.read(text).requireOneValueForEachKey() }
         #expect(conflict?.status == .usage && conflict?.problem.contains("ONE") == true)
-        if source != .docker {
+        if source != .docker, source != .json {
             var content = try source.read(text)
             content.omitRepeatedKeys()
             #expect(content.secrets.map(\.key) == [source.key("TWO")] && !content.isComplete)
             try content.requireOneValueForEachKey()
         }
         // Of two members with one name in JSON, programs take the first or the last.
-        guard source != .docker else { return }
+        guard source != .docker, source != .json else { return }
         #expect(try source.read(Array(source.text([("ONE", "swordfish"), ("ONE", "swordfish")]).utf8)).secrets.count == 1)
     }
 

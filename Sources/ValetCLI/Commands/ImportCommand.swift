@@ -13,8 +13,8 @@ struct ImportCommand: ParsableCommand {
             with 5 after storing the others. A key that has several values in the source is an error, or is left out with --omit-repeated.
             """,
         subcommands: [
-            ImportDotenvCommand.self, ImportNetrcCommand.self, ImportPassCommand.self, ImportDockerCommand.self, ImportCSVCommand.self,
-            ImportSecretServiceCommand.self,
+            ImportDotenvCommand.self, ImportJSONCommand.self, ImportNetrcCommand.self, ImportPassCommand.self, ImportDockerCommand.self,
+            ImportCSVCommand.self, ImportSecretServiceCommand.self,
         ]
     )
 }
@@ -74,6 +74,24 @@ struct ImportDotenvCommand: ParsableCommand {
 
     func run() throws {
         try options.importSecrets(from: DotenvSource(file: SourceFile(path: file)))
+    }
+}
+
+struct ImportJSONCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "json",
+        abstract: "Import the members of a JSON object, as `valet export --format json` writes them.",
+        discussion: "The names of the members become keys. Every value must be text."
+    )
+
+    @Argument(help: "The file; - for standard input.", completion: .file())
+    var file: String
+
+    @OptionGroup
+    var options: ImportOptions
+
+    func run() throws {
+        try options.importSecrets(from: JSONSource(file: SourceFile(path: file)))
     }
 }
 
