@@ -26,7 +26,8 @@ package struct SnapshotRestoration {
     /// Copies the snapshot, passes the path of the copy to `accepts`, and replaces the store with the copy if that returns true.
     ///
     /// No connection to the store may be open in this process. The original file, which may be damaged, gets its name plus `originalSuffix`,
-    /// and a number if that name is taken. An interruption leaves either the original store or the snapshot.
+    /// and a number if that name is taken. An interruption leaves either the original store or the snapshot; if the original is damaged, its last
+    /// changes may then be in the kept files only.
     ///
     /// `accepts` may change the copy.
     ///
@@ -40,31 +41,77 @@ package struct SnapshotRestoration {
         guard let location = try FileLocation(path) else {
             throw KeychainFailure(.notAvailable, "the directory of \(path) is gone", path: path, subject: .store)
         }
+        let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
+        let turn = isStorePresent ? try RestorationTurn(location.path, until: deadline) : nil
+        defer { withExtendedLifetime(turn) {} }
         let copy = try RepairCopy(ofSnapshot: source, in: location)
         try requireSoundSnapshot(copy, source)
         guard try accepts(copy.path) else { return .declined }
         try copy.checkpoint(options)
-        let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
-        let exclusion = isStorePresent ? try excludeWriters(at: location, until: deadline) : nil
-        let keptPath = isStorePresent ? try StoreReplacement.unusedName(location.path + originalSuffix) : nil
-        let replacement = StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: keptPath)
-        try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in
-            try replacement.run(until: deadline)
-        }
-        return .done(original: keptPath)
+        return .done(original: try replaceStore(at: location, isStorePresent, with: copy, originalSuffix))
     }
 
-    /// Excludes writers when the store's file has all of its changes itself, if that can be achieved.
+    /// Returns the path of the original file; nil if there was none.
+    private func replaceStore(
+        at location: FileLocation, _ isStorePresent: Bool, with copy: RepairCopy, _ originalSuffix: String
+    ) throws(KeychainFailure) -> String? {
+        let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
+        guard isStorePresent else {
+            let keptLog = try keepLogOfLostStore(at: location, originalSuffix)
+            try StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: nil).run(until: deadline)
+            return keptLog
+        }
+        let exclusion = try excludeWriters(at: location, until: deadline)
+        let keptPath = try StoreReplacement.unusedName(location.path + originalSuffix)
+        try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in
+            try StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: keptPath).run(until: deadline)
+        }
+        return keptPath
+    }
+
+    /// Gives the -wal file of a store that is gone another name: it may have the only copy of the last changes.
+    ///
+    /// Returns the name; nil if there is no such file.
+    private func keepLogOfLostStore(at location: FileLocation, _ originalSuffix: String) throws(KeychainFailure) -> String? {
+        guard let log = try FileStatus.ifPresent(at: location.walPath), log.byteCount > 0 else { return nil }
+        let name = try StoreReplacement.unusedName(location.path + originalSuffix + "-wal")
+        do throws(Errno) {
+            try FileSystem.renameWithoutReplacing(location.walPath, to: name)
+            try FileSystem.flush(location.directory)
+        } catch {
+            throw FileSystem.creationFailure(error, in: location.directory)
+        }
+        return name
+    }
+
+    /// Excludes writers when the store's file has all of its changes itself.
     ///
     /// The -wal file loses its name before the file is replaced. If the process is killed in between, nothing is missing then.
     private func excludeWriters(at location: FileLocation, until deadline: Deadline) throws(KeychainFailure) -> WriteExclusion {
         while true {
-            // A damaged store may have a -wal file that cannot be applied. The kept files have it.
-            let isEmptied = (try? emptyLog()) ?? false
+            var isDamaged = false
+            do throws(KeychainFailure) {
+                guard try emptyLog() else {
+                    throw KeychainFailure(
+                        .notAvailable, "another program has been reading \(location.path) for too long; nothing was changed",
+                        path: location.path, subject: .store, remedy: .closeElsewhere)
+                }
+            } catch  where error.requiresReopening && !deadline.isOver {
+                continue
+            } catch {
+                // The changes in the -wal file of a damaged store cannot be applied. The kept files have them.
+                guard error.isDamage else { throw error }
+                isDamaged = true
+            }
             let exclusion = try WriteExclusion(location.path, until: deadline)
             let log = try FileStatus.ifPresent(at: location.walPath)
-            guard isEmptied, let log, log.byteCount > 0, !deadline.isOver else { return exclusion }
+            guard !isDamaged, let log, log.byteCount > 0 else { return exclusion }
             // Another process has written meanwhile.
+            guard !deadline.isOver else {
+                throw KeychainFailure(
+                    .notAvailable, "other programs have been writing to \(location.path) for too long; nothing was changed",
+                    path: location.path, subject: .store, remedy: .closeElsewhere)
+            }
         }
     }
 

@@ -60,6 +60,35 @@ extension FileDescriptor {
     }
 }
 
+/// Keeps other processes from putting a snapshot in the place of a store, until this object is released.
+///
+/// Each of them makes the snapshot newer than the store that it replaces, so they have to take turns.
+final class RestorationTurn {
+    private let database: OpenFile
+
+    /// Waits for another restoration; throws `.notAvailable` at the deadline.
+    init(_ path: String, until deadline: Deadline) throws(KeychainFailure) {
+        do throws(Errno) {
+            database = try Self.locked(path, deadline)
+        } catch .wouldBlock {
+            throw KeychainFailure(
+                .notAvailable, "another program is putting a snapshot back; nothing was changed", path: path, subject: .store,
+                remedy: .closeElsewhere)
+        } catch {
+            throw LockedDatabase.failure(error, path)
+        }
+    }
+
+    private static func locked(_ path: String, _ deadline: Deadline) throws(Errno) -> OpenFile {
+        while true {
+            let database = try OpenFile(path, .readWrite)
+            try database.descriptor.lock(.replacing, until: deadline)
+            // Another restoration may have replaced the file meanwhile.
+            if try database.descriptor.status().identity == FileStatus(of: path).identity { return database }
+        }
+    }
+}
+
 /// Keeps all connections from opening a store and from writing to it, until this object is released.
 ///
 /// Connections that are open continue to read. This process may have none: closing these descriptors would drop its locks.
@@ -254,8 +283,8 @@ struct StoreReplacement {
     /// Whether the copy contains the changes of the original -wal file.
     ///
     /// Until that file is removed, SQLite applies it to the new file. If the copy contains its changes, that has no effect. Otherwise the name
-    /// has to be removed first, so the caller empties the file before. If that is not possible, an interruption leaves the original file without
-    /// its last changes, and the kept files have all of them.
+    /// has to be removed first, so the caller empties the file before. In a damaged store that is not possible: an interruption leaves the
+    /// original file without its last changes, and the kept files have all of them.
     let containsLog: Bool
     /// The second name of the original file; nil if there is no original file.
     let originalPath: String?

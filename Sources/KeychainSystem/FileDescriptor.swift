@@ -30,9 +30,9 @@ package struct FileDescriptor: Hashable, Sendable {
         guard fsync(rawValue) == 0 else { throw .current }
     }
 
-    /// A lock that SQLite's connections take too.
+    /// A lock on a file of a database.
     ///
-    /// Sources: SQLite, "Database File Format", section 1.3.2, and "WAL-mode File Format", section 2.3.
+    /// SQLite's connections take all but the last one too. Sources: SQLite, "Database File Format", section 1.3.2, and "WAL-mode File Format", section 2.3.
     package enum DatabaseLock: Sendable {
         /// On a database: no connection has it open, and none can open it.
         case everything
@@ -40,12 +40,15 @@ package struct FileDescriptor: Hashable, Sendable {
         case opening
         /// On the -shm file of a database: no connection can write.
         case writing
+        /// On a database: no other process puts a snapshot in its place. The byte follows those that SQLite locks.
+        case replacing
 
         fileprivate var bytes: Range<Int64> {
             switch self {
             case .everything: 0x4000_0000..<0x4000_0200
             case .opening: 0x4000_0000..<0x4000_0001
             case .writing: 120..<121
+            case .replacing: 0x4000_0200..<0x4000_0201
             }
         }
     }

@@ -186,3 +186,75 @@ struct SnapshotTests {
         #expect(try DirectoryCopy(of: place).pieces(of: secret) == 0)
     }
 }
+
+@Suite("A snapshot that replaces a store", .blocking, .timeLimit(.minutes(2)))
+struct SnapshotRestorationTests {
+    let directory: TemporaryDirectory
+    let place: TemporaryDirectory
+    private var snapshotPath: String { place.path + "/snapshot" }
+
+    /// A store with one item, and a snapshot of it.
+    init() throws {
+        directory = try TemporaryDirectory()
+        place = try TemporaryDirectory()
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        try store.snapshot(to: snapshotPath)
+    }
+
+    private func restore(
+        _ accepts: (String) throws(KeychainFailure) -> Bool = { _ in true }
+    ) throws(KeychainFailure)
+        -> SnapshotRestoration.Outcome
+    {
+        let options = StoreOptions(busyTimeoutMilliseconds: 200)
+        return try SnapshotRestoration(directory.storePath, options: options).run(
+            from: snapshotPath, originalSuffix: ".before", accepts)
+    }
+
+    /// Its -wal file could not be emptied, so a kill at the wrong moment would lose changes.
+    @Test("A reader that does not end is an error, and nothing is replaced")
+    func reader() throws {
+        let reader = try RawDatabase(directory.storePath)
+        try reader.execute("BEGIN")
+        #expect(try reader.integer("SELECT count(*) FROM items") == 1)
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.insert([SampleRows.row(account: 2)])
+        let failure = failure { () throws(KeychainFailure) in _ = try restore() }
+        #expect(failure?.status == .notAvailable && failure?.remedy == .closeElsewhere)
+        #expect(try store.rows().count == 2)
+        #expect(try directory.names.allSatisfy { !$0.contains("before") })
+        try reader.execute("COMMIT")
+        #expect(try restore() != .declined)
+        #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 1)
+    }
+
+    @Test("Two restorations take turns")
+    func turns() throws {
+        let outcome = try restore { _ throws(KeychainFailure) in
+            let failure = failure { () throws(KeychainFailure) in _ = try restore() }
+            #expect(failure?.status == .notAvailable && failure?.remedy == .closeElsewhere)
+            return true
+        }
+        #expect(outcome != .declined)
+        #expect(try restore() != .declined)
+    }
+
+    @Test("The -wal file of a store that is gone is kept under another name")
+    func orphanedLog() throws {
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.insert([SampleRows.row(account: 2)])
+        let log = try #require(FileManager.default.contents(atPath: directory.storePath + "-wal"))
+        try #require(!log.isEmpty)
+        // As if the process had been killed: closing would remove the -wal file.
+        let elsewhere = try TemporaryDirectory()
+        try FileManager.default.createDirectory(
+            atPath: elsewhere.path + "/home", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let path = elsewhere.path + "/home/keychain.db"
+        try log.write(to: URL(filePath: path + "-wal"))
+        let outcome = try SnapshotRestoration(path).run(from: snapshotPath, originalSuffix: ".before") { _ throws(KeychainFailure) in true }
+        #expect(outcome == .done(original: path + ".before-wal"))
+        #expect(FileManager.default.contents(atPath: path + ".before-wal") == log)
+        #expect(try SQLiteItemStore(openingAt: path).rows().count == 1)
+    }
+}

@@ -75,6 +75,11 @@ extension EngineStep {
         guard before.members[device] == nil, ownRole?.mayWrite == true, let bytes = try ledger.setting(.voidAdmission) else { return }
         let earlier = try stored { () throws(FormatError) in try StoredList.hashes(bytes) }
         try ledger.set(.voidAdmission, to: nil)
+        try testify(earlier)
+    }
+
+    /// Lists the statements that this device counted, and also the present ones: an admission of this device that still counts may be among them.
+    private mutating func testify(_ earlier: [StatementHash]) throws(KeychainFailure) {
         observe(.witnessed)
         try state(.witness, heads: Set(earlier + roster.heads).sorted().suffix(Statement.largestHeadCount))
     }
@@ -90,8 +95,7 @@ extension EngineStep {
             return
         }
         guard ownRole?.mayWrite == true, !before.counted.subtracting(roster.counted).isEmpty else { return }
-        observe(.witnessed)
-        try state(.witness, heads: before.heads)
+        try testify(before.heads)
     }
 
     /// Makes, stores, and publishes a statement.
