@@ -29,44 +29,47 @@ package struct SnapshotRestoration {
     /// and a number if that name is taken. An interruption leaves either the original store or the snapshot; if the original is damaged, its last
     /// changes may then be in the kept files only.
     ///
-    /// `accepts` may change the copy.
+    /// `accepts` may change the copy. `isStoreNewest` is asked afterwards whether the store has its newest content. Only then are the changes of its
+    /// -wal file copied into it, because the files of another one are kept as they are.
     ///
     /// Throws `.itemNotFound` if there is no such file, `.decode` if it is damaged or not a snapshot, `.notAvailable` if it has a newer
     /// version or the file in the store's place must not be replaced, and `.notAvailable` if a process is still writing at the deadline.
     package func run(
-        from source: String, originalSuffix: String, _ accepts: (_ copyPath: String) throws(KeychainFailure) -> Bool
+        from source: String, originalSuffix: String, isStoreNewest: () -> Bool = { true },
+        _ accepts: (_ copyPath: String) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) -> Outcome {
         try ForkDetection.requireNotForked()
         let isStorePresent = try requireReplaceable()
         guard let location = try FileLocation(path) else {
             throw KeychainFailure(.notAvailable, "the directory of \(path) is gone", path: path, subject: .store)
         }
-        let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
-        let turn = isStorePresent ? try RestorationTurn(location.path, until: deadline) : nil
+        let turn = isStorePresent ? try RestorationTurn(location.path, until: newDeadline) : nil
         defer { withExtendedLifetime(turn) {} }
+        let generation = isStorePresent ? try? keybagGeneration() : nil
         let copy = try RepairCopy(ofSnapshot: source, in: location)
         try requireSoundSnapshot(copy, source)
         guard try accepts(copy.path) else { return .declined }
         try copy.checkpoint(options)
-        return .done(original: try replaceStore(at: location, isStorePresent, with: copy, originalSuffix))
-    }
-
-    /// Returns the path of the original file; nil if there was none.
-    private func replaceStore(
-        at location: FileLocation, _ isStorePresent: Bool, with copy: RepairCopy, _ originalSuffix: String
-    ) throws(KeychainFailure) -> String? {
-        let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
-        guard isStorePresent else {
-            let keptLog = try keepLogOfLostStore(at: location, originalSuffix)
-            try StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: nil).run(until: deadline)
-            return keptLog
-        }
-        let exclusion = try excludeWriters(at: location, until: deadline)
+        guard isStorePresent else { return .done(original: try createStore(at: location, from: copy, originalSuffix)) }
+        let exclusion =
+            isStoreNewest()
+            ? try excludeWriters(at: location, ifKeybagGeneration: generation) : try WriteExclusion(location.path, until: newDeadline)
         let keptPath = try StoreReplacement.unusedName(location.path + originalSuffix)
         try withExtendedLifetime(exclusion) { () throws(KeychainFailure) in
-            try StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: keptPath).run(until: deadline)
+            try StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: keptPath).run(until: newDeadline)
         }
-        return keptPath
+        return .done(original: keptPath)
+    }
+
+    private var newDeadline: Deadline { Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds)) }
+
+    /// Returns the path of the -wal file of a store that is gone; nil if there is none.
+    private func createStore(
+        at location: FileLocation, from copy: RepairCopy, _ originalSuffix: String
+    ) throws(KeychainFailure) -> String? {
+        let keptLog = try keepLogOfLostStore(at: location, originalSuffix)
+        try StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: nil).run(until: newDeadline)
+        return keptLog
     }
 
     /// Gives the -wal file of a store that is gone another name: it may have the only copy of the last changes.
@@ -87,39 +90,61 @@ package struct SnapshotRestoration {
     /// Excludes writers when the store's file has all of its changes itself.
     ///
     /// The -wal file loses its name before the file is replaced. If the process is killed in between, nothing is missing then.
-    private func excludeWriters(at location: FileLocation, until deadline: Deadline) throws(KeychainFailure) -> WriteExclusion {
+    ///
+    /// Throws `.notAvailable` if the keybag has another generation than the one whose passcode was compared with that of the snapshot.
+    private func excludeWriters(
+        at location: FileLocation, ifKeybagGeneration generation: UInt64?
+    ) throws(KeychainFailure) -> WriteExclusion {
+        let deadline = newDeadline
         while true {
-            var isDamaged = false
             do throws(KeychainFailure) {
-                guard try emptyLog() else {
-                    throw KeychainFailure(
-                        .notAvailable, "another program has been reading \(location.path) for too long; nothing was changed",
-                        path: location.path, subject: .store, remedy: .closeElsewhere)
+                switch try emptyLog(ifKeybagGeneration: generation) {
+                case .emptied: break
+                case .inUse where deadline.isOver: throw failure("other programs have been using", location)
+                case .inUse: continue
+                case .otherKeybag: throw keybagChanged(location)
                 }
-            } catch  where error.requiresReopening && !deadline.isOver {
-                continue
             } catch {
                 // The changes in the -wal file of a damaged store cannot be applied. The kept files have them.
-                guard error.isDamage else { throw error }
-                isDamaged = true
+                if error.isDamage { return try WriteExclusion(location.path, until: deadline) }
+                // A transaction that is just being written can look like changes that the index hides.
+                guard !deadline.isOver, error.status == .notAvailable, error.cause != .unexpectedState(.keybagReplaced) else { throw error }
+                MonotonicClock.sleep(nanoseconds: 5_000_000)
+                continue
             }
             let exclusion = try WriteExclusion(location.path, until: deadline)
             let log = try FileStatus.ifPresent(at: location.walPath)
-            guard !isDamaged, let log, log.byteCount > 0 else { return exclusion }
+            guard let log, log.byteCount > 0 else { return exclusion }
             // Another process has written meanwhile.
-            guard !deadline.isOver else {
-                throw KeychainFailure(
-                    .notAvailable, "other programs have been writing to \(location.path) for too long; nothing was changed",
-                    path: location.path, subject: .store, remedy: .closeElsewhere)
-            }
+            guard !deadline.isOver else { throw failure("other programs have been using", location) }
         }
     }
 
-    /// Copies the changes of the -wal file into the store's file; returns false if another process prevents that.
-    private func emptyLog() throws(KeychainFailure) -> Bool {
+    private func keybagChanged(_ location: FileLocation) -> KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "the passcode or the protector of \(location.path) was changed meanwhile; nothing was changed",
+            path: location.path,
+            subject: .store, cause: .unexpectedState(.keybagReplaced))
+    }
+
+    private func failure(_ reason: String, _ location: FileLocation) -> KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "\(reason) \(location.path) for too long; nothing was changed", path: location.path, subject: .store,
+            remedy: .closeElsewhere)
+    }
+
+    private enum LogState { case emptied, inUse, otherKeybag }
+
+    /// Copies the changes of the -wal file into the store's file.
+    private func emptyLog(ifKeybagGeneration generation: UInt64?) throws(KeychainFailure) -> LogState {
         let session = try StoreOpener(path: path, options: options).openSession(.writer, poolGeneration: 0, deadlineNanoseconds: nil)
+        if let generation, try session.keybagGeneration() != generation { return .otherKeybag }
         try session.connection.requireNoHiddenChanges()
-        return try session.connection.checkpointAndTruncate()
+        return try session.connection.checkpointAndTruncate() ? .emptied : .inUse
+    }
+
+    private func keybagGeneration() throws(KeychainFailure) -> UInt64 {
+        try StoreOpener(path: path, options: options).openSession(.reader, poolGeneration: 0, deadlineNanoseconds: nil).keybagGeneration()
     }
 
     /// Returns whether there is a store, and creates its directory if there is none.

@@ -229,6 +229,33 @@ struct SnapshotRestorationTests {
         #expect(try SQLiteItemStore(openingAt: directory.storePath).rows().count == 1)
     }
 
+    @Test("A change of the keybag after the snapshot was accepted is an error")
+    func keybagChanged() throws {
+        let failure = failure { () throws(KeychainFailure) in
+            _ = try restore { _ throws(KeychainFailure) in
+                try SQLiteItemStore(openingAt: directory.storePath).replaceKeybag([4, 5, 6], generation: 8)
+                return true
+            }
+        }
+        #expect(failure?.status == .notAvailable && failure?.cause == .unexpectedState(.keybagReplaced))
+        #expect(try SQLiteItemStore(openingAt: directory.storePath).keybag().generation == 8)
+    }
+
+    /// Its changes may be all that is left of the newest content.
+    @Test("The -wal file of a store that does not have its newest content is kept as it is")
+    func refusedStore() throws {
+        let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.insert([SampleRows.row(account: 2)])
+        let log = try #require(FileManager.default.contents(atPath: directory.storePath + "-wal"))
+        let isStoreNewest = { false }
+        let outcome = try SnapshotRestoration(directory.storePath).run(
+            from: snapshotPath, originalSuffix: ".before", isStoreNewest: isStoreNewest
+        ) { _ throws(KeychainFailure) in true }
+        #expect(outcome == .done(original: directory.storePath + ".before"))
+        #expect(FileManager.default.contents(atPath: directory.storePath + ".before-wal") == log)
+        withExtendedLifetime(store) {}
+    }
+
     @Test("Two restorations take turns")
     func turns() throws {
         let outcome = try restore { _ throws(KeychainFailure) in

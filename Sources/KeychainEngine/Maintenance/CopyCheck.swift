@@ -67,6 +67,14 @@ struct CopyCheck {
         return keybag.document
     }
 
+    /// Whether a store has the content that was stored last, as far as the anchors show; false if it cannot be read.
+    func isNewest(storeAt path: String) -> Bool {
+        guard let store = try? SQLiteItemStore(openingAt: path, options: configuration.storeOptions) else { return false }
+        defer { store.close() }
+        guard let keybag = try? openKeybag(try store.keybag(), storeID: store.storeID) else { return false }
+        return (try? store.isNewest(except: 0, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)) == true
+    }
+
     private func hasNewestKeybag(_ store: SQLiteItemStore, _ keybag: OpenKeybag) throws(KeychainFailure) -> Bool {
         try store.hasNewestKeybag(keybag.document.encoded, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)
     }

@@ -56,10 +56,11 @@ extension LocalKeychain {
             closeCurrent()
             let presentID = (try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions))?.storeID
             var report = SnapshotReport()
+            let check = CopyCheck(configuration: configuration, entitlements: entitlements)
             let outcome = try SnapshotRestoration(configuration.storePath, options: configuration.storeOptions).run(
-                from: path, originalSuffix: Self.keptFileSuffix("restore")
+                from: path, originalSuffix: Self.keptFileSuffix("restore"),
+                isStoreNewest: { check.isNewest(storeAt: configuration.storePath) }
             ) { copyPath throws(KeychainFailure) in
-                let check = CopyCheck(configuration: configuration, entitlements: entitlements)
                 let findings = try Self.findings(inSnapshot: path, copyPath, check)
                 guard presentID == nil || presentID == findings.storeID else {
                     throw KeychainFailure(
