@@ -26,8 +26,8 @@ package struct SnapshotRestoration {
     /// Copies the snapshot, passes the path of the copy to `accepts`, and replaces the store with the copy if that returns true.
     ///
     /// No connection to the store may be open in this process. The original file, which may be damaged, gets its name plus `originalSuffix`,
-    /// and a number if that name is taken. An interruption leaves either the original store or the snapshot; if the original is damaged, its last
-    /// changes may then be in the kept files only.
+    /// and a number if that name is taken. An interruption leaves either the original store or the snapshot; if the original is damaged or
+    /// not the newest, its last changes may then be in the kept files only.
     ///
     /// `accepts` may change the copy. `isStoreNewest` is asked afterwards whether the store has its newest content. Only then are the changes of its
     /// -wal file copied into it, because the files of another one are kept as they are.
@@ -97,40 +97,41 @@ package struct SnapshotRestoration {
     ) throws(KeychainFailure) -> WriteExclusion {
         let deadline = newDeadline
         while true {
+            let state: LogState
             do throws(KeychainFailure) {
-                switch try emptyLog(ifKeybagGeneration: generation) {
-                case .emptied: break
-                case .inUse where deadline.isOver: throw failure("other programs have been using", location)
-                case .inUse: continue
-                case .otherKeybag: throw keybagChanged(location)
-                }
+                state = try emptyLog(ifKeybagGeneration: generation)
             } catch {
                 // The changes in the -wal file of a damaged store cannot be applied. The kept files have them.
                 if error.isDamage { return try WriteExclusion(location.path, until: deadline) }
                 // A transaction that is just being written can look like changes that the index hides.
-                guard !deadline.isOver, error.status == .notAvailable, error.cause != .unexpectedState(.keybagReplaced) else { throw error }
+                guard !deadline.isOver, error.status == .notAvailable else { throw error }
                 MonotonicClock.sleep(nanoseconds: 5_000_000)
                 continue
+            }
+            switch state {
+            case .emptied: break
+            case .inUse where deadline.isOver: throw inUse(location)
+            case .inUse: continue
+            case .otherKeybag: throw keybagChanged(location)
             }
             let exclusion = try WriteExclusion(location.path, until: deadline)
             let log = try FileStatus.ifPresent(at: location.walPath)
             guard let log, log.byteCount > 0 else { return exclusion }
             // Another process has written meanwhile.
-            guard !deadline.isOver else { throw failure("other programs have been using", location) }
+            guard !deadline.isOver else { throw inUse(location) }
         }
     }
 
     private func keybagChanged(_ location: FileLocation) -> KeychainFailure {
         KeychainFailure(
             .notAvailable, "the passcode or the protector of \(location.path) was changed meanwhile; nothing was changed",
-            path: location.path,
-            subject: .store, cause: .unexpectedState(.keybagReplaced))
+            path: location.path, subject: .store, cause: .unexpectedState(.keybagReplaced))
     }
 
-    private func failure(_ reason: String, _ location: FileLocation) -> KeychainFailure {
+    private func inUse(_ location: FileLocation) -> KeychainFailure {
         KeychainFailure(
-            .notAvailable, "\(reason) \(location.path) for too long; nothing was changed", path: location.path, subject: .store,
-            remedy: .closeElsewhere)
+            .notAvailable, "other programs have been using \(location.path) for too long; nothing was changed", path: location.path,
+            subject: .store, remedy: .closeElsewhere)
     }
 
     private enum LogState { case emptied, inUse, otherKeybag }

@@ -32,7 +32,8 @@ package struct FileDescriptor: Hashable, Sendable {
 
     /// A lock on a file of a database.
     ///
-    /// SQLite's connections take all but the last one too. Sources: SQLite, "Database File Format", section 1.3.2, and "WAL-mode File Format", section 2.3.
+    /// SQLite's connections take all but the last one too. Sources: SQLite, "Database File Format", section 1.3.2, and "WAL-mode File
+    /// Format", section 2.3.
     package enum DatabaseLock: Sendable {
         /// On a database: no connection has it open, and none can open it.
         case everything

@@ -60,19 +60,25 @@ struct CopyCheck {
 
     /// Returns the keybag of the store, if it can be read and is the one that was stored last.
     func newestKeybag(ofStoreAt path: String) -> KeybagDocument? {
-        guard let store = try? SQLiteItemStore(openingAt: path, options: configuration.storeOptions) else { return nil }
-        defer { store.close() }
-        guard let keybag = try? openKeybag(try store.keybag(), storeID: store.storeID), (try? hasNewestKeybag(store, keybag)) == true
-        else { return nil }
-        return keybag.document
+        try? examine(storeAt: path) { store, keybag throws(KeychainFailure) in
+            try hasNewestKeybag(store, keybag) ? keybag.document : nil
+        }
     }
 
     /// Whether a store has the content that was stored last, as far as the anchors show; false if it cannot be read.
     func isNewest(storeAt path: String) -> Bool {
-        guard let store = try? SQLiteItemStore(openingAt: path, options: configuration.storeOptions) else { return false }
+        let isNewest = try? examine(storeAt: path) { store, keybag throws(KeychainFailure) in
+            try store.isNewest(except: 0, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)
+        }
+        return isNewest ?? false
+    }
+
+    private func examine<Result>(
+        storeAt path: String, _ body: (SQLiteItemStore, OpenKeybag) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        let store = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
         defer { store.close() }
-        guard let keybag = try? openKeybag(try store.keybag(), storeID: store.storeID) else { return false }
-        return (try? store.isNewest(except: 0, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)) == true
+        return try body(store, openKeybag(try store.keybag(), storeID: store.storeID))
     }
 
     private func hasNewestKeybag(_ store: SQLiteItemStore, _ keybag: OpenKeybag) throws(KeychainFailure) -> Bool {

@@ -120,11 +120,34 @@ extension CommandSession {
     ///
     /// Returns nothing if the search fails: it only adds to a message.
     func otherPlaces(of key: String, than selected: SelectedValet) -> [String] {
+        let found = try? keychain.places(ofAccount: key, services: selected.siblings.map(\.service))
+        return Self.options(ofSiblings: selected, in: found ?? [])
+    }
+
+    /// Adds to the failure of a missing item where an item with this key is, or that there is no keychain yet.
+    func addingOtherPlaces(of key: String, than selected: SelectedValet, to failure: CommandFailure) -> CommandFailure {
+        guard failure.status == .notFound else { return failure }
+        let found: [ItemPlace]
+        do throws(KeychainFailure) {
+            found = try keychain.places(ofAccount: key, services: nil)
+        } catch {
+            guard error.status == .itemNotFound, let path = try? keychain.configuration().storePath else { return failure }
+            return CommandFailure(
+                failure.status, "no keychain exists yet at \(ItemListing.escapingUnprintable(path))",
+                advice:
+                    "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
+        }
+        let places = Self.options(ofSiblings: selected, in: found) + Self.otherIdentifiers(than: selected, in: found)
+        guard !places.isEmpty else { return failure }
+        return CommandFailure(
+            failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
+    }
+
+    /// The options of places that differ from a valet in the program or the accessibility only.
+    private static func options(ofSiblings selected: SelectedValet, in places: [ItemPlace]) -> [String] {
         let siblings = selected.siblings
-        let services = siblings.map(\.service)
-        let found = (try? keychain.places(ofAccount: key, services: services)) ?? []
         let own = selected.service
-        return found.compactMap { place in
+        return places.compactMap { place in
             let isOwnProgram = place.accessGroup == selected.accessGroup
             guard !(isOwnProgram && place.service == own), let sibling = siblings.first(where: { $0.service == place.service }) else {
                 return nil
@@ -135,28 +158,10 @@ extension CommandSession {
         }
     }
 
-    /// Returns the options with which a key of this name is found in the same program or group under another identifier, at most three.
-    ///
-    /// Returns nothing if the search fails: it only adds to a message.
-    private func otherIdentifiers(of key: String, than selected: SelectedValet) -> [String] {
+    /// The options of places in the same program or group under another identifier, at most three.
+    private static func otherIdentifiers(than selected: SelectedValet, in places: [ItemPlace]) -> [String] {
         let services = Set(selected.siblings.map(\.service))
-        let found = (try? keychain.places(ofAccount: key, services: nil)) ?? []
-        return found.filter { $0.accessGroup == selected.accessGroup && !services.contains($0.service) }
+        return places.filter { $0.accessGroup == selected.accessGroup && !services.contains($0.service) }
             .map { PlaceDescription($0).options }.sorted().prefix(3).map { $0.isEmpty ? "no --identifier" : $0 }
-    }
-
-    /// Adds to the failure of a missing item where an item with this key is, or that there is no keychain yet.
-    func addingOtherPlaces(of key: String, than selected: SelectedValet, to failure: CommandFailure) -> CommandFailure {
-        guard failure.status == .notFound else { return failure }
-        if let report = try? keychain.report(queriesTPM: false), report.store == nil {
-            return CommandFailure(
-                failure.status, "no keychain exists yet at \(ItemListing.escapingUnprintable(report.storePath))",
-                advice:
-                    "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
-        }
-        let places = otherPlaces(of: key, than: selected) + otherIdentifiers(of: key, than: selected)
-        guard !places.isEmpty else { return failure }
-        return CommandFailure(
-            failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
     }
 }
