@@ -283,8 +283,8 @@ struct StoreReplacement {
     /// Whether the copy contains the changes of the original -wal file.
     ///
     /// Until that file is removed, SQLite applies it to the new file. If the copy contains its changes, that has no effect. Otherwise the name
-    /// has to be removed first, so the caller empties the file before. In a damaged store that is not possible: an interruption leaves the
-    /// original file without its last changes, and the kept files have all of them.
+    /// has to be removed first, so the caller copies its content into the original file before. In a damaged store that is not possible: an
+    /// interruption leaves the original file without its last changes, and the kept files have all of them.
     let containsLog: Bool
     /// The second name of the original file; nil if there is no original file.
     let originalPath: String?
@@ -317,7 +317,8 @@ struct StoreReplacement {
         let lock = try LockedDatabase(copy.path, until: deadline)
         do throws(KeychainFailure) {
             if let originalPath { try throwingFailure { () throws(Errno) in try linkOriginal(originalPath) } }
-            if !containsLog {
+            // Without an original file the caller has taken the name away.
+            if !containsLog, originalPath != nil {
                 FileSystem.tryUnlink(location.path + "-wal")
                 try throwingFailure { () throws(Errno) in try FileSystem.flush(location.directory) }
             }

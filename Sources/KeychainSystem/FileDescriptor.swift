@@ -35,18 +35,19 @@ package struct FileDescriptor: Hashable, Sendable {
     /// SQLite's connections take all but the last one too. Sources: SQLite, "Database File Format", section 1.3.2, and "WAL-mode File
     /// Format", section 2.3.
     package enum DatabaseLock: Sendable {
-        /// On a database: no connection has it open, and none can open it.
+        /// On a database: no connection has it open, none can open it, and no process puts a snapshot in its place.
         case everything
         /// On a database: no connection can open it.
         case opening
         /// On the -shm file of a database: no connection can write.
         case writing
-        /// On a database: no other process puts a snapshot in its place. The byte follows those that SQLite locks.
+        /// On a database, or on the -wal file of one that is gone: no other process puts a snapshot in its place. The byte follows those that SQLite
+        /// locks.
         case replacing
 
         fileprivate var bytes: Range<Int64> {
             switch self {
-            case .everything: 0x4000_0000..<0x4000_0200
+            case .everything: 0x4000_0000..<0x4000_0201
             case .opening: 0x4000_0000..<0x4000_0001
             case .writing: 120..<121
             case .replacing: 0x4000_0200..<0x4000_0201

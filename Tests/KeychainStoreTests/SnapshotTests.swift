@@ -203,13 +203,13 @@ struct SnapshotRestorationTests {
     }
 
     private func restore(
-        _ accepts: (String) throws(KeychainFailure) -> Bool = { _ in true }
+        _ decide: (String) throws(KeychainFailure) -> SnapshotRestoration.Decision = { _ in .replace() }
     ) throws(KeychainFailure)
         -> SnapshotRestoration.Outcome
     {
         let options = StoreOptions(busyTimeoutMilliseconds: 200)
         return try SnapshotRestoration(directory.storePath, options: options).run(
-            from: snapshotPath, originalSuffix: ".before", accepts)
+            from: snapshotPath, originalSuffix: ".before", decide)
     }
 
     /// Its -wal file could not be emptied, so a kill at the wrong moment would lose changes.
@@ -234,7 +234,7 @@ struct SnapshotRestorationTests {
         let failure = failure { () throws(KeychainFailure) in
             _ = try restore { _ throws(KeychainFailure) in
                 try SQLiteItemStore(openingAt: directory.storePath).replaceKeybag([4, 5, 6], generation: 8)
-                return true
+                return .replace()
             }
         }
         #expect(failure?.status == .notAvailable && failure?.cause == .unexpectedState(.keybagReplaced))
@@ -242,17 +242,28 @@ struct SnapshotRestorationTests {
     }
 
     /// Its changes may be all that is left of the newest content.
-    @Test("The -wal file of a store that does not have its newest content is kept as it is")
+    @Test("The files of a store that does not have its newest content are kept as they are")
     func refusedStore() throws {
+        try FileManager.default.removeItem(atPath: directory.storePath)
+        let cipher = PlainStateCipher()
+        try SQLiteItemStore.create(
+            at: directory.storePath, storeID: .random(), keybag: ItemStoreContract.keybag.copies[0],
+            generation: ItemStoreContract.keybag.generation,
+            state: cipher.seal(.initial(keybagDigest: cipher.digest(ofKeybag: ItemStoreContract.keybag.copies[0])))
+        ).mustBeCreated()
         let store = try SQLiteItemStore(openingAt: directory.storePath)
+        try store.snapshot(to: snapshotPath, replacingExisting: true)
+        let (anchors, id) = (directory.path + "/state", store.storeID)
+        try store.protect(with: cipher, using: ItemStoreContract.keybag, anchorPaths: ["\(anchors)/\(id.hexadecimal).1.anchor"])
         try store.insert([SampleRows.row(account: 2)])
-        let log = try #require(FileManager.default.contents(atPath: directory.storePath + "-wal"))
-        let isStoreNewest = { false }
-        let outcome = try SnapshotRestoration(directory.storePath).run(
-            from: snapshotPath, originalSuffix: ".before", isStoreNewest: isStoreNewest
-        ) { _ throws(KeychainFailure) in true }
-        #expect(outcome == .done(original: directory.storePath + ".before"))
-        #expect(FileManager.default.contents(atPath: directory.storePath + ".before-wal") == log)
+        let original = try ["", "-wal"].map { try #require(FileManager.default.contents(atPath: directory.storePath + $0)) }
+        // To this cipher the state is not authentic.
+        let check = SnapshotRestoration.NewestContentCheck(of: id, UnfitStateCipher(), anchorsIn: anchors, changeCountOfCopy: .max)
+        let outcome = try SnapshotRestoration(directory.storePath).run(from: snapshotPath, originalSuffix: ".before") { _ in .replace(check)
+        }
+        let kept = directory.storePath + ".before"
+        #expect(outcome == .done(original: kept))
+        #expect(["", "-wal"].map { FileManager.default.contents(atPath: kept + $0) } == original)
         withExtendedLifetime(store) {}
     }
 
@@ -261,10 +272,35 @@ struct SnapshotRestorationTests {
         let outcome = try restore { _ throws(KeychainFailure) in
             let failure = failure { () throws(KeychainFailure) in _ = try restore() }
             #expect(failure?.status == .notAvailable && failure?.remedy == .closeElsewhere)
-            return true
+            return .replace()
         }
         #expect(outcome != .declined)
         #expect(try restore() != .declined)
+    }
+
+    @Test("A store that appears in the place of one that was gone is left alone, with its -wal file")
+    func appeared() throws {
+        let elsewhere = try TemporaryDirectory()
+        let path = elsewhere.path + "/home/keychain.db"
+        try FileManager.default.createDirectory(
+            atPath: elsewhere.path + "/home", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        var appeared: SQLiteItemStore?
+        #expect(throws: KeychainFailure.self) {
+            try SnapshotRestoration(path).run(from: snapshotPath, originalSuffix: ".before") { _ throws(KeychainFailure) in
+                let keybag = ItemStoreContract.keybag
+                _ = try SQLiteItemStore.create(at: path, storeID: .random(), keybag: keybag.copies[0], generation: keybag.generation)
+                let store = try SQLiteItemStore(openingAt: path)
+                _ = try store.write(ifKeybagGeneration: keybag.generation) { writing throws(KeychainFailure) in
+                    try writing.insert(SampleRows.row(account: 2))
+                }
+                appeared = store
+                return .replace()
+            }
+        }
+        let store = try #require(appeared)
+        try store.insert([SampleRows.row(account: 3)])
+        #expect(try store.rows().count == 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path + "/home").allSatisfy { !$0.contains("before") })
     }
 
     @Test("The -wal file of a store that is gone is kept under another name")
@@ -279,9 +315,19 @@ struct SnapshotRestorationTests {
             atPath: elsewhere.path + "/home", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         let path = elsewhere.path + "/home/keychain.db"
         try log.write(to: URL(filePath: path + "-wal"))
-        let outcome = try SnapshotRestoration(path).run(from: snapshotPath, originalSuffix: ".before") { _ throws(KeychainFailure) in true }
+        let outcome = try SnapshotRestoration(path).run(from: snapshotPath, originalSuffix: ".before") { _ throws(KeychainFailure) in
+            .replace()
+        }
         #expect(outcome == .done(original: path + ".before-wal"))
         #expect(FileManager.default.contents(atPath: path + ".before-wal") == log)
         #expect(try SQLiteItemStore(openingAt: path).rows().count == 1)
     }
+}
+
+/// A cipher that opens nothing.
+private struct UnfitStateCipher: StateCipher {
+    func element(ofRowTag tag: [UInt8]) -> UInt256 { PlainStateCipher().element(ofRowTag: tag) }
+    func digest(ofKeybag bytes: [UInt8]) -> UInt256 { PlainStateCipher().digest(ofKeybag: bytes) }
+    func seal(_ state: StoreState) -> [UInt8] { PlainStateCipher().seal(state) }
+    func open(_ sealed: [UInt8]) -> StoreState? { nil }
 }

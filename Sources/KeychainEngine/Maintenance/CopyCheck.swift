@@ -58,27 +58,36 @@ struct CopyCheck {
         return findings
     }
 
-    /// Returns the keybag of the store, if it can be read and is the one that was stored last.
-    func newestKeybag(ofStoreAt path: String) -> KeybagDocument? {
-        try? examine(storeAt: path) { store, keybag throws(KeychainFailure) in
-            try hasNewestKeybag(store, keybag) ? keybag.document : nil
+    /// What is known of the store that a copy is about to replace.
+    struct PresentStore {
+        let storeID: StoreID
+        /// Its keybag, if it can be opened and is the one that was stored last.
+        let newestKeybag: KeybagDocument?
+        /// The number of its changes; 0 if its state is not authentic.
+        let changeCount: UInt64
+    }
+
+    /// Returns what is known of the store; nil if there is none, or if it is damaged.
+    ///
+    /// `cipher` is that of the store's state. Throws the errors of opening the store: what could not be looked at is not taken for damaged.
+    func presentStore(at path: String, _ cipher: any StateCipher) throws(KeychainFailure) -> PresentStore? {
+        guard try SQLiteItemStore.inspect(path, fileSystem: configuration.storeOptions.fileSystem) == .present else { return nil }
+        do throws(KeychainFailure) {
+            let store = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
+            defer { store.close() }
+            return PresentStore(
+                storeID: store.storeID, newestKeybag: try newestKeybag(of: store), changeCount: try store.changeCount(in: cipher) ?? 0)
+        } catch {
+            guard error.isDamage, error.remedy != .closeElsewhere else { throw error }
+            return nil
         }
     }
 
-    /// Whether a store has the content that was stored last, as far as the anchors show; false if it cannot be read.
-    func isNewest(storeAt path: String) -> Bool {
-        let isNewest = try? examine(storeAt: path) { store, keybag throws(KeychainFailure) in
-            try store.isNewest(except: 0, with: keybag.stateCipher, anchorsIn: configuration.keyDirectory)
-        }
-        return isNewest ?? false
-    }
-
-    private func examine<Result>(
-        storeAt path: String, _ body: (SQLiteItemStore, OpenKeybag) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        let store = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
-        defer { store.close() }
-        return try body(store, openKeybag(try store.keybag(), storeID: store.storeID))
+    private func newestKeybag(of store: SQLiteItemStore) throws(KeychainFailure) -> KeybagDocument? {
+        let stored = try store.keybag()
+        // Not opened, for example because the credential of its protector is not there: then the anchors tell whether it is another one.
+        guard let keybag = try? openKeybag(stored, storeID: store.storeID), try hasNewestKeybag(store, keybag) else { return nil }
+        return keybag.document
     }
 
     private func hasNewestKeybag(_ store: SQLiteItemStore, _ keybag: OpenKeybag) throws(KeychainFailure) -> Bool {
@@ -93,16 +102,15 @@ struct CopyCheck {
     /// - Parameters:
     ///   - path: The path of the copy.
     ///   - findings: What the check of the copy has found.
-    ///   - storePath: The path of the store, if it may be opened.
+    ///   - changeCount: The number of changes of the store, as far as it is known besides the anchors.
+    /// - Returns: The change count of the copy.
     /// - Throws: The errors of opening the copy and of writing to it.
-    func makeNewest(copyAt path: String, _ findings: Findings, replacing storePath: String? = nil) throws(KeychainFailure) {
-        let store = storePath.flatMap { try? SQLiteItemStore(openingAt: $0, options: configuration.storeOptions) }
-        let stored = store.flatMap { try? $0.changeCount(in: findings.stateCipher) }
-        store?.close()
+    @discardableResult
+    func makeNewest(copyAt path: String, _ findings: Findings, replacing changeCount: UInt64 = 0) throws(KeychainFailure) -> UInt64 {
         let anchored = SQLiteItemStore.greatestAnchoredChangeCount(of: findings.storeID, in: configuration.keyDirectory)
         let copy = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
         defer { copy.close() }
-        try copy.beginSeries(with: findings.stateCipher, replacing: max(stored ?? 0, anchored))
+        return try copy.beginSeries(with: findings.stateCipher, replacing: max(changeCount, anchored))
     }
 
     /// Opens the keybag without a key holder: the tags of rows need no class key.

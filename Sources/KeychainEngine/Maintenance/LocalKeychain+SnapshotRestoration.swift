@@ -54,25 +54,26 @@ extension LocalKeychain {
         try ReservedPaths(of: configuration).requireNotReserved(path)
         return try addingContext { () throws(KeychainFailure) in
             closeCurrent()
-            let presentID = (try? SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions))?.storeID
             var report = SnapshotReport()
             let check = CopyCheck(configuration: configuration, entitlements: entitlements)
             let outcome = try SnapshotRestoration(configuration.storePath, options: configuration.storeOptions).run(
-                from: path, originalSuffix: Self.keptFileSuffix("restore"),
-                isStoreNewest: { check.isNewest(storeAt: configuration.storePath) }
+                from: path, originalSuffix: Self.keptFileSuffix("restore")
             ) { copyPath throws(KeychainFailure) in
                 let findings = try Self.findings(inSnapshot: path, copyPath, check)
-                guard presentID == nil || presentID == findings.storeID else {
+                let present = try check.presentStore(at: configuration.storePath, findings.stateCipher)
+                guard present == nil || present?.storeID == findings.storeID else {
                     throw KeychainFailure(
                         .parameter, "the snapshot \(path) belongs to another keychain than the one in use", path: path, subject: .snapshot)
                 }
                 report.itemCount = findings.itemCount
                 report.damagedItemCount = findings.damagedItemCount
-                report.compare(findings, withKeybag: check.newestKeybag(ofStoreAt: configuration.storePath))
-                guard applying else { return false }
+                report.compare(findings, withKeybag: present?.newestKeybag)
+                guard applying else { return .decline }
                 guard acceptingKeybag || !report.hasOtherPasscode else { throw SQLiteItemStore.failure(.keybagReplaced) }
-                try check.makeNewest(copyAt: copyPath, findings, replacing: configuration.storePath)
-                return true
+                let changeCount = try check.makeNewest(copyAt: copyPath, findings, replacing: present?.changeCount ?? 0)
+                return .replace(
+                    .init(
+                        of: findings.storeID, findings.stateCipher, anchorsIn: configuration.keyDirectory, changeCountOfCopy: changeCount))
             }
             if case .done(let original) = outcome {
                 report.isRestored = true

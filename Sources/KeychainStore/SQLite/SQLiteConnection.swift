@@ -170,6 +170,18 @@ internal import KeychainSystem
         throw health.record(failure)
     }
 
+    /// Copies the -wal file's content into the database and flushes the database, as far as no reader needs the older content.
+    ///
+    /// Returns whether all of it was copied. Waits for nothing and changes the -wal file in no way.
+    func checkpoint() throws(KeychainFailure) -> Bool {
+        var (frameCount, copiedCount): (Int32, Int32) = (0, 0)
+        let code = unsafe sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, &frameCount, &copiedCount)
+        let failure = SQLiteFailure(code: code, action: "copying the -wal file into the database")
+        if failure.isBusy { return false }
+        guard code == SQLITE_OK else { throw health.record(failure) }
+        return frameCount == copiedCount
+    }
+
     func setFlag(_ option: Int32, _ isOn: Bool) throws(KeychainFailure) {
         let code = unsafe keychain_sqlite3_set_flag(handle, option, isOn ? 1 : 0)
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "setting up")) }

@@ -110,6 +110,16 @@ extension StoreSession {
         return state
     }
 
+    /// Returns the change count of the stored state; nil if the state is not authentic.
+    func changeCount(in cipher: any StateCipher) throws(KeychainFailure) -> UInt64? {
+        do throws(KeychainFailure) {
+            return try storedState(cipher).changeCount
+        } catch {
+            guard case .unexpectedState? = error.cause else { throw error }
+            return nil
+        }
+    }
+
     /// Throws if the store has lost one of these states.
     ///
     /// They were recorded before the session was opened, so the store contains them or later ones.

@@ -104,7 +104,7 @@ extension SQLiteItemStore {
     package func changeCount(in cipher: any StateCipher) throws(KeychainFailure) -> UInt64? {
         try withReader { session throws(KeychainFailure) in
             try session.beginReadTransaction()
-            return (try? session.storedState(cipher))?.changeCount
+            return try session.changeCount(in: cipher)
         }
     }
 
@@ -113,16 +113,20 @@ extension SQLiteItemStore {
     /// - Parameters:
     ///   - cipher: The cipher of the state.
     ///   - known: The greatest change count that is known of the store to replace.
+    /// - Returns: The new change count.
     /// - Throws: The errors of a write, and a failure with the cause `.unexpectedState` if the state of the copy is not authentic.
-    package func beginSeries(with cipher: any StateCipher, replacing known: UInt64) throws(KeychainFailure) {
+    package func beginSeries(with cipher: any StateCipher, replacing known: UInt64) throws(KeychainFailure) -> UInt64 {
         try ForkDetection.requireNotForked()
         let database = try withReader { session in session.file.facts.identity }
         attach(StateGuard(cipher: cipher, anchors: [], database: database))
+        var changeCount: UInt64 = 0
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
             var state = try session.storedState(cipher)
             state.changeCount = StoreState.changeCount(state.changeCount, replacing: known)
             session.replaceState(state)
+            changeCount = state.changeCount
         }
+        return changeCount
     }
 
     /// Whether one of these keybags is the one that was stored last, as far as the state and the anchors show; false if the state is not

@@ -234,7 +234,7 @@ struct SynchronizingTests {
         copy.close()
         store.close()
         let restoration = SnapshotRestoration(directory.storePath)
-        guard case .done = try restoration.run(from: place.storePath, originalSuffix: ".before", { _ in true }) else {
+        guard case .done = try restoration.run(from: place.storePath, originalSuffix: ".before", { _ in .replace() }) else {
             Issue.record("the snapshot was declined")
             return
         }
