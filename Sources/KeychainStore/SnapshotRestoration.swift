@@ -117,7 +117,7 @@ package struct SnapshotRestoration {
     /// Excludes writers when the store's file has all of its changes itself.
     ///
     /// The -wal file loses its name before the file is replaced. If the process is killed in between, nothing is missing then. All that the
-    /// decision rests on is looked at while nobody can write.
+    /// decision rests on is looked at while no process can write.
     ///
     /// Throws a failure with the cause `.unexpectedState(.keybagReplaced)` if the keybag has another generation than the one whose passcode was
     /// compared with that of the snapshot.

@@ -143,6 +143,7 @@ extension InMemoryTransaction: SyncStoreWriting {
     func removeAwaited(_ origin: Origin) { ledger.awaited = ledger.awaited.filter { $0.origin != origin } }
 
     func isRead(_ origin: Origin) -> Bool { ledger.batches[origin] != nil }
+    func isAnyRead(_ number: UInt64, of log: LogID) -> Bool { ledger.batches.values.contains { $0.log == log && $0.number == number } }
     func readBatches(of log: LogID) -> [ReadBatch] { ledger.batches.values.filter { $0.log == log }.sorted() }
     func insert(_ batch: ReadBatch) { ledger.batches[batch.origin] = ledger.batches[batch.origin] ?? batch }
 

@@ -10,7 +10,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case deletionFromAbsence, notFiniteDates, dropsLongerList, sealWithoutReadingOwnLog, sameLogAfterFork
     // Checkpoints
     case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, purgeBeforeCheckpoint
-    case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces
+    case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces, keepsLostCheckpoint
     // Devices and keys
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey

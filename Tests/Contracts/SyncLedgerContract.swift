@@ -161,6 +161,11 @@ extension SyncLedgerContract {
                 for batch in batches { findings.expect(try writing.isRead(batch.origin), "\(batch) is unknown") }
                 findings.expect(try !writing.isRead(SampleVersions.batch(1, number: 1).origin), "a batch of another hash is known")
                 findings.expect(try !writing.isRead(SampleVersions.batch(3, number: 1).origin), "a batch of another log is known")
+                for batch in batches {
+                    findings.expect(try writing.isAnyRead(batch.number, of: batch.log), "no batch like \(batch) is known")
+                }
+                findings.expect(try !writing.isAnyRead(3, of: SampleVersions.log(1)), "a batch of another number is known")
+                findings.expect(try !writing.isAnyRead(1, of: SampleVersions.log(3)), "a batch with this number is known in another log")
                 for log in [SampleVersions.log(1), SampleVersions.log(2), SampleVersions.log(3)] {
                     findings.expect(
                         try writing.readBatches(of: log) == batches.filter { $0.log == log }.sorted(),

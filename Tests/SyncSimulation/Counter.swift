@@ -1,12 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import SyncCore
+
+/// A rare state that the simulation brings about, besides those that the engine reports.
+enum SimulatedState: String, CaseIterable {
+    case crashBeforeTheCommit = "crash before the commit"
+    case crashAfterTheCommit = "crash after the commit"
+    case locked = "locked"
+    case snapshotWithUnsentChanges = "snapshot with unsent changes"
+    case snapshotRestored = "snapshot restored"
+    case snapshotRestoredWithTheFolder = "snapshot restored with the folder"
+    case cloned = "cloned"
+    case objectLost = "object lost"
+    case deviceRemoved = "device removed"
+    case deviceAdmittedTwice = "device admitted twice"
+    case deviceAdmitted = "device admitted"
+    case recoveredWithTheKit = "recovered with the kit"
+    case cameBackAfterAYear = "came back after a year"
+    case deletionsConfirmed = "deletions confirmed"
+    case storageRolledBack = "storage rolled back"
+    case replayedUnderAnotherName = "replayed under another name"
+    case forgedAdmission = "forged admission"
+    case alteredObject = "altered object"
+    case batchWithAnInvalidDate = "batch with an invalid date"
+    case mutualRemoval = "a removed device removed its remover"
+    case forgedMark = "forged mark"
+    case forgedBatch = "forged batch"
+    case batchOfARemovedDevice = "batch of a removed device"
+    case deletedAndAddedAgain = "deleted and added again"
+    case renamed = "renamed"
+    case itemOfThisDeviceOnly = "item of this device only"
+    case voidRemoval = "a removal by a removed device turned out to be void"
+    case voidAdmission = "an admission by a removed device turned out to be void"
+    case conflictCopiesAtRest = "conflict copies at rest"
+    case newerFormat = "an object of a newer format waited"
+    case invalidBatch = "an invalid batch of a member was rejected"
+    case tornRead = "torn read"
+    case unknownCreate = "unknown create"
+    case objectRemoved = "object removed"
+}
 
 /// How often each rare state was reached.
+///
+/// A state that is never reached is not tested.
 package struct Counters: Sendable {
-    package private(set) var counts: [String: Int] = [:]
+    /// The number by the name of each state, also of those that were not reached.
+    package private(set) var counts: [String: Int]
 
-    package init() {}
+    package init() {
+        let names = SimulatedState.allCases.map(\.rawValue) + SyncObservation.allCases.map(\.rawValue)
+        counts = Dictionary(uniqueKeysWithValues: names.map { ($0, 0) })
+    }
 
-    mutating func count(_ name: String) { counts[name, default: 0] += 1 }
+    mutating func count(_ state: SimulatedState) { counts[state.rawValue, default: 0] += 1 }
+    mutating func count(_ observation: SyncObservation) { counts[observation.rawValue, default: 0] += 1 }
 
     package mutating func add(_ other: Counters) {
         for (name, count) in other.counts { counts[name, default: 0] += count }

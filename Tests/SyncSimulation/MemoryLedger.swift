@@ -120,6 +120,7 @@ package final class MemoryLedger: SyncWriting {
     }
 
     package func isRead(_ origin: Origin) -> Bool { state.read.contains(origin) }
+    package func isAnyRead(_ number: UInt64, of log: LogID) -> Bool { state.batches[log]?.contains { $0.number == number } ?? false }
     package func readBatches(of log: LogID) -> [ReadBatch] { state.batches[log] ?? [] }
     package func logs() -> [LogID] { Set(state.batches.keys).union(state.marks.keys).sorted() }
     package func marks(of log: LogID) -> [LogMark] { state.marks[log] ?? [] }

@@ -70,7 +70,7 @@ extension Simulation {
         let ledger = devices[index].ledger
         if ledger.state.lockedLanes.isEmpty {
             ledger.state.lockedLanes = random.chance(0.8) ? [.whenUnlocked] : Set(Lane.allCases)
-            counters.count("locked")
+            counters.count(.locked)
         } else {
             ledger.state.lockedLanes = []
         }
@@ -82,17 +82,17 @@ extension Simulation {
             devices[index].snapshot = SimulatedDevice.Snapshot(
                 state: devices[index].ledger.state, view: storage.view(of: index), writeCount: oracle.writeCount)
             if !devices[index].ledger.state.pending.isEmpty || !devices[index].ledger.state.changes.isEmpty {
-                counters.count("snapshot with unsent changes")
+                counters.count(.snapshotWithUnsentChanges)
             }
             return
         }
-        counters.count("snapshot restored")
+        counters.count(.snapshotRestored)
         if options.isTraced { note("device \(index): restored from its snapshot") }
         oracle.noteRollback(of: index, to: snapshot.writeCount)
         devices[index].ledger.state = snapshot.state
         if random.chance(0.5) {
             storage.setView(snapshot.view, of: index)
-            counters.count("snapshot restored with the folder")
+            counters.count(.snapshotRestoredWithTheFolder)
         }
         devices[index].start(cipher: cipher, limits: limits)
     }
@@ -105,7 +105,7 @@ extension Simulation {
         storage.setView(storage.view(of: index), of: clone)
         oracle.noteClone(of: index, as: clone)
         devices[clone].start(cipher: cipher, limits: limits)
-        counters.count("cloned")
+        counters.count(.cloned)
     }
 
     /// Loses objects that a device has read, for which its checkpoint makes up.
@@ -115,7 +115,7 @@ extension Simulation {
             guard isHealable(name) else { continue }
             storage.remove(name)
             if options.isTraced { note("lost \(name)") }
-            counters.count("object lost")
+            counters.count(.objectLost)
         }
     }
 
@@ -149,7 +149,7 @@ extension Simulation {
                 devices[other].isRemoved = true
                 devices[other].remover = index
             }
-            counters.count("device removed")
+            counters.count(.deviceRemoved)
             if options.isTraced { note("device \(victim) is removed by \(index)") }
             noteDoubtfulAdmissions()
             step(index, .command(.remove(devices[victim].id)))
@@ -165,12 +165,12 @@ extension Simulation {
             if let other {
                 // Two owners have answered the same request.
                 step(other, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
-                counters.count("device admitted twice")
+                counters.count(.deviceAdmittedTwice)
             }
             guard let circle = devices[index].membership?.circle else { return }
             join(joiner, circle, statements)
             noteDoubtfulAdmissions()
-            counters.count("device admitted")
+            counters.count(.deviceAdmitted)
         }
     }
 
@@ -209,7 +209,7 @@ extension Simulation {
         join(joiner, founding.circle, admit(joiner, by: kit))
         if options.isTraced { note("device \(kit) is the recovery kit, and admits \(joiner)") }
         noteDoubtfulAdmissions()
-        counters.count("recovered with the kit")
+        counters.count(.recoveredWithTheKit)
     }
 
     /// Switches a device off for the second half of the run, in which more than a year passes.
@@ -223,7 +223,7 @@ extension Simulation {
             for index in devices.indices where devices[index].isAway {
                 devices[index].isAway = false
                 devices[index].start(cipher: cipher, limits: limits)
-                counters.count("came back after a year")
+                counters.count(.cameBackAfterAYear)
             }
         default: break
         }
@@ -231,7 +231,7 @@ extension Simulation {
 
     mutating func confirmDeletions(_ index: Int) {
         devices[index].asksAboutDeletions = false
-        counters.count("deletions confirmed")
+        counters.count(.deletionsConfirmed)
         step(index, .command(.acceptDeletions))
         step(index, .wake)
     }
@@ -242,7 +242,7 @@ extension Simulation {
             storageSnapshot = storage.snapshot
             return
         }
-        counters.count("storage rolled back")
+        counters.count(.storageRolledBack)
         let kept = Set(storageSnapshot.map(\.name))
         for name in storage.names where !kept.contains(name) && isHealable(name) { storage.remove(name) }
         for (name, bytes) in storageSnapshot { storage.putBack(name, bytes) }

@@ -21,7 +21,7 @@ extension Simulation {
                         prefix: Identifier128(high: random.next(), low: random.next()),
                         suffix: Identifier128(high: random.next(), low: random.next()))
                     place("m/" + other.hexadecimal, bytes)
-                    counters.count("replayed under another name")
+                    counters.count(.replayedUnderAnotherName)
                 }
             case 2:
                 // A stranger admits itself.
@@ -33,21 +33,21 @@ extension Simulation {
                     circle: circle, author: devices[0].id, heads: devices[0].engine?.roster?.heads ?? [], keys: keys, cipher: cipher)
                 place("m/" + statement.hash.hexadecimal, statement.encoded)
                 forgedDevices.insert(DeviceID(of: keys.publicKeys, cipher: cipher))
-                counters.count("forged admission")
+                counters.count(.forgedAdmission)
             case 3:
                 // An altered object under its own name.
                 if let name = random.element(of: storage.names), var bytes = storage.objects[name], !bytes.isEmpty {
                     bytes[random.below(bytes.count)] ^= 1 << UInt8(random.below(8))
                     if let index = random.element(of: Array(devices.indices)) {
                         step(index, .read(name, bytes))
-                        counters.count("altered object")
+                        counters.count(.alteredObject)
                     }
                 }
             case 4:
                 // A member's program writes a date that is not a number.
                 if let member = random.element(of: remaining.filter { devices[$0].role.mayWrite && !devices[$0].mayBeVoid }) {
                     try forgeBatch(devices[member].keys, devices[member].id, circle, date: .nan)
-                    counters.count("batch with an invalid date")
+                    counters.count(.batchWithAnInvalidDate)
                 }
             case 5, 6: avenge()
             case 7: try misreport(circle)
@@ -75,7 +75,7 @@ extension Simulation {
         for effect in devices[thief].effects {
             if case .create(let name, _) = effect, name.hasPrefix("m/") { perform(effect, of: thief, hasFaults: false) }
         }
-        counters.count("a removed device removed its remover")
+        counters.count(.mutualRemoval)
     }
 
     /// A member's program reports a batch that another device has not written, so that this device takes itself for a clone.
@@ -89,7 +89,7 @@ extension Simulation {
             log: origin.log, device: victim, number: origin.number + 1 + UInt64(random.below(3)), previous: hash, hash: hash,
             signature: [UInt8](repeating: 1, count: LogMark.signatureByteCount))
         try forgeBatch(devices[liar].keys, devices[liar].id, circle, marks: [mark])
-        counters.count("forged mark")
+        counters.count(.forgedMark)
     }
 
     private mutating func place(_ name: String, _ bytes: [UInt8]) {
@@ -116,7 +116,7 @@ extension Simulation {
             BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash))
         let name = ObjectName.batch(device: author, origin: Origin(log: log, number: 1, hash: hash.prefix)).text
         place(name, BatchFrame(header: header, sealed: sealed, signature: signature).encoded)
-        counters.count("forged batch")
+        counters.count(.forgedBatch)
     }
 
     /// A removed device continues its log, and a colluding stranger names the batch.
@@ -125,7 +125,7 @@ extension Simulation {
             remaining.allSatisfy({ devices[$0].engine?.roster?.removed.contains(thief.id) == true })
         else { return }
         try forgeBatch(thief.keys, thief.id, circle)
-        counters.count("batch of a removed device")
+        counters.count(.batchOfARemovedDevice)
     }
 
     private func knownLaneKey() -> (LaneKeyID, SharedSecretBytes)? {

@@ -14,7 +14,7 @@ extension Simulation {
         case 17:
             delete(index, name)
             put(index, name)
-            counters.count("deleted and added again")
+            counters.count(.deletedAndAddedAgain)
         case 19:
             rename(index, name)
             put(index, name)
@@ -109,7 +109,7 @@ extension Simulation {
                 seen: seen(index, item) { $0 != content.itemName }, overwritten: row.revision, content: content))
         ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
         ledger.state.changes[item] = .written
-        counters.count("renamed")
+        counters.count(.renamed)
     }
 
     /// A row that is marked as synchronizable although its class must not leave the device.
@@ -125,6 +125,6 @@ extension Simulation {
                 content: content))
         ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
         ledger.state.changes[item] = .written
-        counters.count("item of this device only")
+        counters.count(.itemOfThisDeviceOnly)
     }
 }

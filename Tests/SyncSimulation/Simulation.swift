@@ -179,7 +179,7 @@ package struct Simulation {
             }
             for object in ledger.state.outgoing { noteSealed(object, index, engine) }
             for observation in engine.takeObservations() {
-                counters.count(observation.rawValue)
+                counters.count(observation)
                 if options.isTraced { note("  \(observation.rawValue)") }
             }
             devices[index].engine = engine
@@ -188,15 +188,15 @@ package struct Simulation {
         }
         guard crashes else { return }
         if let before { ledger.state = before }
-        counters.count(isRolledBack ? "crash before the commit" : "crash after the commit")
+        counters.count(isRolledBack ? .crashBeforeTheCommit : .crashAfterTheCommit)
         devices[index].start(cipher: cipher, limits: limits)
     }
 
     private mutating func note(_ alarm: SyncAlarm, of index: Int) {
         switch alarm {
         case .massDeletion: devices[index].asksAboutDeletions = true
-        case .newerFormat: counters.count("an object of a newer format waited")
-        case .invalidBatch: counters.count("an invalid batch of a member was rejected")
+        case .newerFormat: counters.count(.newerFormat)
+        case .invalidBatch: counters.count(.invalidBatch)
         default: break
         }
         devices[index].alarms.insert(alarm)
@@ -225,7 +225,7 @@ package struct Simulation {
             var bytes = storage.read(name, for: index)
             if hasFaults, faults.tears, random.chance(0.1), let whole = bytes {
                 bytes = Array(whole.prefix(random.below(whole.count + 1)))
-                counters.count("torn read")
+                counters.count(.tornRead)
             }
             if hasFaults, faults.hasOldPrograms, isNewer(name, for: index), bytes?.count ?? 0 > 4 { bytes?[4] = 2 }
             step(index, .read(name, bytes), crashes: crashes)
@@ -233,14 +233,14 @@ package struct Simulation {
             if hasFaults, faults.isFull, random.chance(0.2) { return step(index, .failed(name), crashes: crashes) }
             create(name, bytes, by: index)
             if hasFaults, faults.isUnknown, random.chance(0.2) {
-                counters.count("unknown create")
+                counters.count(.unknownCreate)
                 return step(index, .failed(name), crashes: crashes)
             }
             step(index, .created(name), crashes: crashes)
         case .remove(let name):
             if hasFaults, faults.losesRemovals, random.chance(0.3) { return }
             storage.remove(name)
-            counters.count("object removed")
+            counters.count(.objectRemoved)
         case .wake, .alarm: break
         }
     }

@@ -13,6 +13,8 @@ struct SyncStormCommand {
     /// The CPU time in which a planted fault has to be found.
     private var secondsPerFault = 60.0
     private var fault: String?
+    /// How often each rare state has to be reached, or the run fails.
+    private var leastCount = 0
 
     /// Returns nil if the arguments are invalid.
     init?(_ words: ArraySlice<String>) {
@@ -31,6 +33,7 @@ struct SyncStormCommand {
                 case ("--events", .some(let number)): options.eventCount = Int(clamping: number)
                 case ("--devices", .some(let number)): options.deviceCount = Int(clamping: number)
                 case ("--steps", .some(let number)): stepCount = Int(clamping: number)
+                case ("--each-state", .some(let number)): leastCount = Int(clamping: number)
                 case ("--seconds", .some(let number)): secondsPerFault = Double(number)
                 default: return nil
                 }
@@ -55,6 +58,10 @@ struct SyncStormCommand {
             failureCount += 1
             Self.show("seed \(seed): \(report.failures.prefix(3).joined(separator: "; "))")
             if failureCount == 10 { break }
+        }
+        for (name, count) in counters.counts.sorted(by: { $0.key < $1.key }) where count < leastCount {
+            failureCount += 1
+            Self.show("reached only \(count) times: \(name)")
         }
         let seconds = Self.seconds() - start
         for (name, count) in counters.counts.sorted(by: { $0.key < $1.key }) { print("  \(count)\t\(name)") }
@@ -119,7 +126,7 @@ struct SyncStormCommand {
 
 guard let command = SyncStormCommand(CommandLine.arguments.dropFirst()) else {
     print(
-        "usage: SyncStorm [--seed N] [--seeds M] [--events E] [--devices D] [--trace] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
+        "usage: SyncStorm [--seed N] [--seeds M] [--each-state COUNT] [--events E] [--devices D] [--trace] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
     )
     exit(64)
 }

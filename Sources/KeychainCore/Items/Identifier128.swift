@@ -14,9 +14,16 @@ package struct Identifier128: Hashable, Sendable {
     }
 
     package init?(_ bytes: some Collection<UInt8>) {
+        self.init(ArraySlice(bytes))
+    }
+
+    // Not generic, like the parsing of digits below: a listing of the storage has thousands of identifiers, and generic code of another module takes
+    // several times as long.
+    package init?(_ bytes: ArraySlice<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
-        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        low = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        var words: (high: UInt64, low: UInt64) = (0, 0)
+        for byte in bytes { words = (words.high << 8 | words.low >> 56, words.low << 8 | UInt64(byte)) }
+        self.init(high: words.high, low: words.low)
     }
 
     /// Reads the sixteen bytes at the start of a buffer, without an intermediate array.
@@ -42,9 +49,14 @@ package struct Identifier128: Hashable, Sendable {
 
     /// Parses 32 hexadecimal digits.
     package init?(hexadecimal text: some StringProtocol) {
+        self.init(hexadecimalDigits: Array(text.utf8)[...])
+    }
+
+    /// Parses the ASCII characters of 32 hexadecimal digits.
+    package init?(hexadecimalDigits digits: ArraySlice<UInt8>) {
         var words: (high: UInt64, low: UInt64) = (0, 0)
         var count = 0
-        for character in text.utf8 {
+        for character in digits {
             guard let digit = Self.digit(character), count < 2 * Self.byteCount else { return nil }
             words = (words.high << 4 | words.low >> 60, words.low << 4 | UInt64(digit))
             count += 1
@@ -53,7 +65,7 @@ package struct Identifier128: Hashable, Sendable {
         self.init(high: words.high, low: words.low)
     }
 
-    private static func digit(_ character: UInt8) -> UInt8? {
+    package static func digit(_ character: UInt8) -> UInt8? {
         switch character {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
         case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10

@@ -34,6 +34,8 @@ package protocol SyncReading {
 
     /// Returns whether that very batch was read, or is covered by an absorbed checkpoint.
     func isRead(_ origin: Origin) throws(KeychainFailure) -> Bool
+    /// Returns whether a batch with this number was read, of any branch of the log.
+    func isAnyRead(_ number: UInt64, of log: LogID) throws(KeychainFailure) -> Bool
     /// Returns the read batches of a log, in ascending order of number, then hash.
     func readBatches(of log: LogID) throws(KeychainFailure) -> [ReadBatch]
     /// Returns all logs of which a batch was read or a mark is known, in ascending order.

@@ -93,9 +93,10 @@ package struct ObjectHash: Hashable, Comparable, Sendable {
         self.init(prefix: prefix, suffix: suffix)
     }
 
-    package init?(hexadecimal text: some StringProtocol) {
-        guard text.utf8.count == 2 * Self.byteCount, let prefix = Identifier128(hexadecimal: text.prefix(32)),
-            let suffix = Identifier128(hexadecimal: text.suffix(32))
+    /// Parses the ASCII characters of 64 hexadecimal digits.
+    package init?(hexadecimalDigits digits: ArraySlice<UInt8>) {
+        guard digits.count == 4 * Identifier128.byteCount, let prefix = Identifier128(hexadecimalDigits: digits.prefix(32)),
+            let suffix = Identifier128(hexadecimalDigits: digits.suffix(32))
         else { return nil }
         self.init(prefix: prefix, suffix: suffix)
     }

@@ -8,9 +8,13 @@ extension StoreSession {
     /// Returns the number of the log of an origin; 0 for nil, and nil if the ledger has no such log.
     func logNumber(of origin: Origin?) throws(KeychainFailure) -> Int64? {
         guard let origin else { return 0 }
+        return try logNumber(of: origin.log)
+    }
+
+    private func logNumber(of log: LogID) throws(KeychainFailure) -> Int64? {
         let statement = try connection.statement(.logNumber)
         defer { statement.reset() }
-        statement.bind(origin.log, at: 1)
+        statement.bind(log, at: 1)
         return try statement.step() ? statement.integer(at: 0) : nil
     }
 
@@ -71,6 +75,14 @@ extension StoreSession {
         guard let log = try logNumber(of: origin) else { return false }
         let statement = try connection.statement(.hasBatch)
         statement.bind(origin, log: log, at: 1)
+        return try statement.hasRow()
+    }
+
+    func isAnyRead(_ number: UInt64, of log: LogID) throws(KeychainFailure) -> Bool {
+        guard let logNumber = try logNumber(of: log) else { return false }
+        let statement = try connection.statement(.hasBatchWithNumber)
+        statement.bind(logNumber, at: 1)
+        statement.bind(Int64(bitPattern: number), at: 2)
         return try statement.hasRow()
     }
 
@@ -135,7 +147,7 @@ extension StoreSession {
     private func forEachRow(
         _ name: SyncStatement, of log: LogID, _ body: (SQLiteStatement) throws(KeychainFailure) -> Void
     ) throws(KeychainFailure) {
-        guard let number = try logNumber(of: Origin(log: log, number: 0, hash: log.value)) else { return }
+        guard let number = try logNumber(of: log) else { return }
         let statement = try connection.statement(name)
         defer { statement.reset() }
         statement.bind(number, at: 1)

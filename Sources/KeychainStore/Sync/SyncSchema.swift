@@ -79,7 +79,7 @@ enum SyncStatement: Int, CaseIterable {
     case insertVersion, updateVersion, removeVersion
     case pendingInLane, pendingByID, pendingByName, insertPending, removePending
     case hasAwaited, awaitedFromID, insertAwaited, removeAwaited
-    case hasBatch, batchesOfLog, insertBatch
+    case hasBatch, hasBatchWithNumber, batchesOfLog, insertBatch
     case marksOfLog, insertMark, removeMark
     case outgoing, insertOutgoing, removeOutgoing
     case statements, insertStatement
@@ -125,6 +125,7 @@ enum SyncStatement: Int, CaseIterable {
         case .insertAwaited: "INSERT OR IGNORE INTO sync_awaited (id, log, batch, hash) VALUES (?1, ?2, ?3, ?4)"
         case .removeAwaited: "DELETE FROM sync_awaited WHERE \(Self.originCondition)"
         case .hasBatch: "SELECT 1 FROM sync_batches WHERE \(Self.originCondition)"
+        case .hasBatchWithNumber: "SELECT 1 FROM sync_batches WHERE log = ?1 AND batch = ?2"
         case .batchesOfLog: "SELECT batch, hash, rest, device, seconds FROM sync_batches WHERE log = ?1 ORDER BY batch < 0, batch, hash"
         case .insertBatch:
             "INSERT OR IGNORE INTO sync_batches (log, batch, hash, rest, device, seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"

@@ -3,53 +3,51 @@ internal import KeychainCore
 
 /// Receiving batches.
 extension EngineStep {
-    mutating func receiveBatch(_ author: DeviceID, _ origin: Origin, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
+    /// Applies an unread batch.
+    ///
+    /// If it stays unread and does not wait, it is of no use until something changes.
+    mutating func receiveBatch(_ batch: ListedBatch, _ bytes: [UInt8]) throws(KeychainFailure) {
+        let author = batch.device
         let frame: BatchFrame
         do throws(FormatError) {
             frame = try BatchFrame(bytes)
         } catch {
             if error == .newer { effects.append(.alarm(.newerFormat(author))) }
-            engine.memory.rejected.insert(name)
             return
         }
-        guard let mark = authenticMark(frame, author, origin) else {
-            engine.memory.rejected.insert(name)
-            return
-        }
-        guard isReadable(ListedBatch(device: author, origin: origin)) else { return }
+        guard let mark = authenticMark(frame, batch), try isWanted(batch) else { return }
         if mark.number > 1, !isPlanted(.chainNotChecked) {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
-            guard isRead(previous) else {
+            guard try ledger.isRead(previous) else {
                 // Of a removed device, a batch that counts makes its predecessors count.
                 if isOfRemovedDevice(author) { try permit(previous) }
                 observe(.waitedForPredecessor)
-                engine.memory.waiting[previous, default: []].append(name)
+                engine.memory.waiting[batch] = previous
                 return
             }
         }
         guard let key = try laneKey(frame.header.laneKey) else {
             observe(.waitedForKey)
-            engine.memory.withoutKey.insert(name)
+            engine.memory.withoutKey.insert(batch.name)
             return
         }
         guard let content = try openContent(frame, key), let summaries = try summaries(content, frame.header.lane) else {
             effects.append(.alarm(.invalidBatch(author)))
-            engine.memory.rejected.insert(name)
             return
         }
         guard try mayDelete(content.versions) else { return }
         if isOfRemovedDevice(author) { observe(.readRemoved) }
-        if try ledger.readBatches(of: mark.log).contains(where: { $0.number == mark.number }) { observe(.readFork) }
+        if try ledger.isAnyRead(mark.number, of: mark.log) { observe(.readFork) }
         try apply(content, summaries, mark)
     }
 
     /// Returns the mark that a batch proves; nil if it is not authentic or has another name.
-    private func authenticMark(_ frame: BatchFrame, _ author: DeviceID, _ origin: Origin) -> LogMark? {
+    private func authenticMark(_ frame: BatchFrame, _ batch: ListedBatch) -> LogMark? {
         let hash = cipher.hash(BatchFrame.unsignedBytes(frame.header, frame.sealed))
         let mark = LogMark(
             log: frame.header.log, device: frame.header.device, number: frame.header.number, previous: frame.header.previous, hash: hash,
             signature: frame.signature)
-        guard frame.header.circle == circle, mark.device == author, mark.origin == origin, isAuthentic(mark) else { return nil }
+        guard frame.header.circle == circle, mark.device == batch.device, mark.origin == batch.origin, isAuthentic(mark) else { return nil }
         return mark
     }
 
@@ -137,10 +135,7 @@ extension EngineStep {
 
     /// Remembers a batch as read and moves the mark of its log.
     mutating func noteRead(_ mark: LogMark) throws(KeychainFailure) {
-        try ledger.insert(
-            ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, seconds: now))
-        try ledger.removeAwaited(mark.origin)
-        try withdrawPermission(mark.origin)
+        try noteRead(ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, seconds: now))
         if mark.number > 1 { try ledger.removeMark(Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)) }
         let branches = try ledger.marks(of: mark.log)
         if branches.count >= limits.branches, !branches.contains(where: { $0.origin == mark.origin }) {
@@ -148,12 +143,11 @@ extension EngineStep {
         } else {
             try ledger.insert(mark)
         }
-        engine.memory.waiting[mark.origin] = nil
     }
 
     /// Learns how far another device has read a log, by the signed bytes on which its mark rests.
     mutating func learn(_ mark: LogMark, from reporter: DeviceID) throws(KeychainFailure) {
-        guard isPlanted(.unsignedMarks) || isAuthentic(mark), !isRead(mark.origin) else { return }
+        guard isPlanted(.unsignedMarks) || isAuthentic(mark), try !ledger.isRead(mark.origin) else { return }
         // Also of a device that is still a member: its removal may be learned before this batch is read.
         if roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
         let known = try ledger.marks(of: mark.log)

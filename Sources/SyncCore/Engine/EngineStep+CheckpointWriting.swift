@@ -61,7 +61,7 @@ extension EngineStep {
             for batch in try ledger.readBatches(of: log) {
                 batches.append(.init(log: batch.log, device: batch.device, number: batch.number, hash: batch.hash))
             }
-            marks += try ledger.marks(of: log).filter { isRead($0.origin) }
+            for mark in try ledger.marks(of: log) where try ledger.isRead(mark.origin) { marks.append(mark) }
         }
         let count = max(limits.pieceByteCount / PieceContent.CoveredBatch.byteCount, 1)
         var pieces: [PieceContent] = []

@@ -83,15 +83,32 @@ extension EngineStep {
     /// Begins to absorb a checkpoint if it covers batches that the storage does not have any more.
     private mutating func beginAbsorption() throws(KeychainFailure) {
         guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try arePendingVersionsSealed(),
-            !engine.memory.listedBatches.contains(where: { isReadable($0) && !isSetAside($0.name) })
+            try !readableBatches().contains(where: { !isSetAside($0.name) })
         else { return }
         let listed = Set(engine.memory.listedBatches.map(\.origin))
-        for (hash, checkpoint) in completeCheckpoints
-        where checkpoint.coverage.contains(where: { !listed.contains($0) && !isRead($0) }) {
+        for (hash, checkpoint) in completeCheckpoints where try coversUnread(checkpoint, besides: listed) {
             engine.memory.absorption = Absorption(hash, checkpoint)
             if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
             return
         }
+    }
+
+    /// Gives up the checkpoint that is being absorbed if a part of it is gone, so that another one is absorbed.
+    ///
+    /// Its author removes it once a newer one covers it, for example while this machine sleeps.
+    mutating func abandonLostCheckpoint() {
+        guard let absorption = engine.memory.absorption, !isPlanted(.keepsLostCheckpoint),
+            !absorption.remaining.allSatisfy({ engine.memory.listedPieces.contains($0) })
+        else { return }
+        observe(.abandonedAbsorption)
+        engine.memory.absorption = nil
+    }
+
+    private func coversUnread(_ checkpoint: KnownCheckpoint, besides listed: Set<Origin>) throws(KeychainFailure) -> Bool {
+        for origin in checkpoint.coverage where !listed.contains(origin) {
+            if try !ledger.isRead(origin) { return true }
+        }
+        return false
     }
 
     mutating func receiveCheckpoint(_ hash: CheckpointHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
@@ -172,11 +189,12 @@ extension EngineStep {
     private mutating func finishAbsorption() throws(KeychainFailure) {
         guard let absorption = engine.memory.absorption, let checkpoint = engine.memory.checkpoints[absorption.hash] else { return }
         guard try removeUncontained() else { return }
-        let marks = checkpoint.marks.filter { isAuthentic($0) && !isRead($0.origin) }
-        for batch in checkpoint.batches where !isRead(batch.origin) {
-            try ledger.insert(
-                ReadBatch(log: batch.log, device: batch.device, number: batch.number, hash: batch.hash, seconds: now))
-            try ledger.removeAwaited(batch.origin)
+        var marks: [LogMark] = []
+        for mark in checkpoint.marks where isAuthentic(mark) {
+            if try !ledger.isRead(mark.origin) { marks.append(mark) }
+        }
+        for batch in checkpoint.batches where try !ledger.isRead(batch.origin) {
+            try noteRead(ReadBatch(log: batch.log, device: batch.device, number: batch.number, hash: batch.hash, seconds: now))
         }
         let newest = Set(checkpoint.marks.map(\.origin))
         for log in Set(checkpoint.batches.map(\.log)).sorted() {
@@ -215,11 +233,13 @@ extension EngineStep {
 
     // Writing
 
+    private static var longestHealingDelaySeconds: Double { 3_600 }
+
     private mutating func writeCheckpointIfDue() throws(KeychainFailure) {
         guard ownRole?.mayWrite == true, engine.memory.absorption == nil, try !isLastCheckpointOnItsWay() else { return }
         let complete = completeCheckpoints
         let covered = complete.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
-        let uncovered = engine.memory.listedBatches.count { !covered.contains($0.origin) && isRead($0.origin) }
+        let uncovered = engine.memory.listedBatches.count { !covered.contains($0.origin) && !engine.memory.unread.contains($0.origin) }
         if uncovered >= limits.uncoveredBatches {
             try writeCheckpoint()
             return
@@ -230,12 +250,13 @@ extension EngineStep {
         }
         guard let time = engine.memory.healingTime else {
             // Another device may heal the storage first.
-            let time = now + 60 + Double(randomWord() % 3_540)
+            let time = now + 60 + Double(randomWord() % UInt64(Self.longestHealingDelaySeconds - 60))
             engine.memory.healingTime = time
             effects.append(.wake(at: time))
             return
         }
-        guard now >= time else { return }
+        // A time further ahead was chosen before the clock was set back.
+        guard now >= time || time - now > Self.longestHealingDelaySeconds else { return }
         if let last = try ownCheckpoint()?.seconds, abs(now - last) < 86_400 {
             effects.append(.wake(at: last + 86_400))
             return
@@ -283,12 +304,13 @@ extension EngineStep {
         let before = seen.times
         let complete = completeCheckpoints
         seen.keepOnly(engine.memory.listedCheckpoints)
-        for (hash, _) in complete where seen[hash] == nil { seen[hash] = now }
+        // A time in the future was noted before the clock was set back.
+        for (hash, _) in complete where seen[hash].map({ $0 > now }) ?? true { seen[hash] = now }
         if seen.times != before { try ledger.set(.seenCheckpoints, to: seen.encoded) }
 
         let old = complete.filter { now - (seen[$0.hash] ?? now) >= limits.secondsBeforePurge }
         let covered = old.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
-        for batch in engine.memory.listedBatches where batch.device == device && isRead(batch.origin) {
+        for batch in engine.memory.listedBatches where batch.device == device && !engine.memory.unread.contains(batch.origin) {
             if covered.contains(batch.origin) || isPlanted(.purgeBeforeCheckpoint) { effects.append(.remove(batch.name)) }
         }
         for (index, entry) in complete.enumerated() where entry.checkpoint.author == device && index > 0 {

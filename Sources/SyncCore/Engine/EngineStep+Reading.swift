@@ -23,6 +23,11 @@ extension EngineStep {
                     if case .batch(let device, let origin) = name { ListedBatch(device: device, origin: origin) } else { nil }
                 }
             ).sorted()
+            engine.memory.unread = UnreadBatches()
+            for batch in engine.memory.listedBatches where try !ledger.isRead(batch.origin) {
+                let (log, number) = (batch.origin.log, batch.origin.number)
+                engine.memory.unread.insert(batch, isReachable: number == 1 ? true : try ledger.isAnyRead(number - 1, of: log))
+            }
             engine.memory.withoutKey = []
             engine.memory.waiting = [:]
             engine.memory.maySeal = true
@@ -33,19 +38,21 @@ extension EngineStep {
         case .pieces:
             engine.memory.listedPieces = Set(
                 parsed.compactMap { name in if case .piece(let hash) = name { hash } else { nil } })
+            abandonLostCheckpoint()
         case .joinMessages: break
         }
     }
 
     /// Asks for the objects that are listed and can be used now.
-    mutating func requestReads() {
+    mutating func requestReads() throws(KeychainFailure) {
+        guard engine.memory.reading.count < limits.concurrentReads else { return }
         var names: [(String, Int)] = []
-        for hash in engine.memory.listedStatements.sorted() where engine.memory.statements[hash] == nil {
+        for hash in engine.memory.listedStatements.filter({ engine.memory.statements[$0] == nil }).sorted() {
             names.append((ObjectName.statement(hash).text, Statement.largestByteCount))
         }
         names += neededCheckpointObjects()
         if isFolded {
-            for batch in engine.memory.listedBatches where isReadable(batch) { names.append((batch.name, BatchFrame.largestByteCount)) }
+            for batch in try readableBatches() { names.append((batch.name, BatchFrame.largestByteCount)) }
         }
         for (name, limit) in names {
             guard engine.memory.reading.count < limits.concurrentReads else { return }
@@ -57,60 +64,71 @@ extension EngineStep {
     /// Returns whether reading an object again is of no use before something changes.
     func isSetAside(_ name: String) -> Bool { engine.memory.rejected.contains(name) || engine.memory.withoutKey.contains(name) }
 
-    func isRead(_ origin: Origin) -> Bool { (try? ledger.isRead(origin)) ?? false }
+    /// The listed batches that can be read next, in ascending order of origin: those that are wanted and whose predecessor was read, and those of
+    /// removed devices, whose predecessors may be lost.
+    func readableBatches() throws(KeychainFailure) -> [ListedBatch] {
+        let unread = engine.memory.unread
+        let isAnyPredecessorEnough = isPlanted(.chainNotChecked)
+        let origins: Set<Origin> =
+            isAnyPredecessorEnough || isPlanted(.removedLogGoesOn)
+            ? Set(unread.all.values.filter { isAnyPredecessorEnough || isOfRemovedDevice($0.device) }.map(\.origin)).union(unread.reachable)
+            : unread.reachable.union(try permittedOrigins())
+        var batches: [ListedBatch] = []
+        for origin in origins.sorted() {
+            if let batch = unread.all[origin], try isWanted(batch) { batches.append(batch) }
+        }
+        return batches
+    }
 
-    /// Returns whether a listed batch can be read next: its predecessor was read, and its author is, or was, permitted to write.
-    func isReadable(_ batch: ListedBatch) -> Bool {
-        guard !isRead(batch.origin), !isWaiting(batch) else { return false }
+    /// Returns whether an unread batch counts, and does not wait for something else.
+    func isWanted(_ batch: ListedBatch) throws(KeychainFailure) -> Bool {
+        guard engine.memory.waiting[batch] == nil else { return false }
         // What the checkpoint covers is not read one by one.
         if let absorption = engine.memory.absorption, absorption.covers(batch.origin) { return false }
-        guard mayRead(batch.device, batch.origin) else { return false }
-        return batch.origin.number == 1 || isPlanted(.chainNotChecked) || isAnyRead(batch.origin.log, batch.origin.number - 1)
-            || isOfRemovedDevice(batch.device)
-    }
-
-    private func isWaiting(_ batch: ListedBatch) -> Bool {
-        engine.memory.waiting.values.contains { $0.contains(batch.name) }
-    }
-
-    private func isAnyRead(_ log: LogID, _ number: UInt64) -> Bool {
-        ((try? ledger.readBatches(of: log)) ?? []).contains { $0.number == number }
+        return try mayRead(batch.device, batch.origin)
     }
 
     func isOfRemovedDevice(_ device: DeviceID) -> Bool { roster.removed.contains(device) }
 
     /// Returns whether batches of a device count: of writers, and of removed devices as far as remaining devices have read them.
-    func mayRead(_ author: DeviceID, _ origin: Origin) -> Bool {
+    private func mayRead(_ author: DeviceID, _ origin: Origin) throws(KeychainFailure) -> Bool {
         if let member = roster.members[author] { return member.role.mayWrite || isPlanted(.readersMayWrite) }
         guard isOfRemovedDevice(author), roster.publicKeys[author] != nil else { return false }
-        return isPlanted(.removedLogGoesOn) || permittedOrigins.contains(origin)
+        return isPlanted(.removedLogGoesOn) ? true : try permittedOrigins().contains(origin)
     }
 
-    /// The unread batches of removed devices that a remaining device has read.
-    var permittedOrigins: Set<Origin> {
-        guard let bytes = try? ledger.setting(.removals), let origins = try? StoredList.origins(bytes) else { return [] }
-        return Set(origins)
+    /// The unread batches of removed devices, or of devices whose removal is not known yet, that a remaining device has read.
+    private func permittedOrigins() throws(KeychainFailure) -> Set<Origin> {
+        let bytes = try ledger.setting(.removals)
+        return Set(try stored { () throws(FormatError) in try StoredList.origins(bytes) })
     }
 
     mutating func permit(_ origin: Origin) throws(KeychainFailure) {
-        var origins = permittedOrigins
+        var origins = try permittedOrigins()
         guard origins.insert(origin).inserted else { return }
         try ledger.set(.removals, to: StoredList.encoded(origins.sorted()))
     }
 
-    /// Forgets a permission once the batch was read.
-    func withdrawPermission(_ origin: Origin) throws(KeychainFailure) {
-        var origins = permittedOrigins
-        guard origins.remove(origin) != nil else { return }
-        try ledger.set(.removals, to: origins.isEmpty ? nil : StoredList.encoded(origins.sorted()))
+    /// Remembers a batch as read, or as covered by an absorbed checkpoint.
+    mutating func noteRead(_ batch: ReadBatch) throws(KeychainFailure) {
+        try ledger.insert(batch)
+        try ledger.removeAwaited(batch.origin)
+        var origins = try permittedOrigins()
+        if origins.remove(batch.origin) != nil {
+            try ledger.set(.removals, to: origins.isEmpty ? nil : StoredList.encoded(origins.sorted()))
+        }
+        engine.memory.unread.noteRead(batch.origin)
+        engine.memory.waiting = engine.memory.waiting.filter { $0.value != batch.origin }
     }
 
     mutating func receive(_ name: String, _ bytes: [UInt8]) throws(KeychainFailure) {
         switch ObjectName(name) {
         case .statement(let hash): try receiveStatement(hash, bytes, name: name)
         case .batch(let device, let origin):
-            try receiveBatch(device, origin, bytes, name: name)
-            if !isRead(origin), !isWaiting(ListedBatch(device: device, origin: origin)) { engine.memory.rejected.insert(name) }
+            let batch = ListedBatch(device: device, origin: origin)
+            guard try !ledger.isRead(origin) else { return }
+            try receiveBatch(batch, bytes)
+            if try !ledger.isRead(origin), engine.memory.waiting[batch] == nil { engine.memory.rejected.insert(name) }
         case .checkpoint(let hash):
             engine.memory.areCheckpointsDue = true
             try receiveCheckpoint(hash, bytes, name: name)

@@ -10,7 +10,7 @@ extension EngineStep {
         guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty else {
             return
         }
-        guard isPlanted(.sealWithoutReadingOwnLog) || !hasUnreadOwnBatch() else { return }
+        if !isPlanted(.sealWithoutReadingOwnLog), try hasUnreadOwnBatch() { return }
         guard try areStatementsComplete() else { return }
         for lane in Lane.allCases where try items.isAvailable(lane) {
             while try sealBatch(lane) {}
@@ -22,14 +22,14 @@ extension EngineStep {
         engine.memory.maySeal = false
     }
 
-    private func hasUnreadOwnBatch() -> Bool {
-        engine.memory.listedBatches.contains { $0.device == device && !isRead($0.origin) && isReadable($0) && !isSetAside($0.name) }
+    private func hasUnreadOwnBatch() throws(KeychainFailure) -> Bool {
+        try readableBatches().contains { $0.device == device && !isSetAside($0.name) }
     }
 
     /// Whether the statements that members name are there, or have been waited for.
     ///
     /// One of them may be a removal. But a statement can be lost together with the disks of those who had it.
-    var hasWaitedForStatements: Bool { engine.memory.missingSince.map { now - $0 >= Self.secondsToWaitForStatements } ?? true }
+    var hasWaitedForStatements: Bool { engine.memory.missingSince.map { abs(now - $0) >= Self.secondsToWaitForStatements } ?? true }
     private static var secondsToWaitForStatements: Double { 3_600 }
 
     /// Waits an hour for missing statements, then raises an alarm and goes on.
@@ -149,7 +149,7 @@ extension EngineStep {
         guard log.number > 0, !isPlanted(.sameLogAfterFork) else { return false }
         let own = Origin(log: log.log, number: log.number, hash: log.hash.prefix)
         return try ledger.marks(of: log.log).contains { $0.device == device && $0.origin != own }
-            || engine.memory.listedBatches.contains { $0.device == device && $0.origin.log == log.log && !isRead($0.origin) }
+            || engine.memory.unread.all.values.contains { $0.device == device && $0.origin.log == log.log }
     }
 
     // Notes
@@ -160,7 +160,8 @@ extension EngineStep {
         var marks: [LogMark] = []
         for log in try ledger.logs() {
             for mark in try ledger.marks(of: log)
-            where isRead(mark.origin) && mark.device != device && !mark.signature.isEmpty && !reported.contains(mark.origin) {
+            where mark.device != device && !mark.signature.isEmpty && !reported.contains(mark.origin) {
+                guard try ledger.isRead(mark.origin) else { continue }
                 marks.append(mark)
                 if marks.count == BatchNotes.largestMarkCount { return marks }
             }
@@ -176,7 +177,9 @@ extension EngineStep {
     private func noteReported() throws(KeychainFailure) {
         var origins: [Origin] = []
         for log in try ledger.logs() {
-            for mark in try ledger.marks(of: log) where isRead(mark.origin) && mark.device != device { origins.append(mark.origin) }
+            for mark in try ledger.marks(of: log) where mark.device != device {
+                if try ledger.isRead(mark.origin) { origins.append(mark.origin) }
+            }
         }
         try ledger.set(.notes, to: StoredList.encoded(origins.sorted()))
     }

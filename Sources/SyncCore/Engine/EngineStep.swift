@@ -71,7 +71,7 @@ struct EngineStep {
             effects.append(.wake(at: now))
         }
         try settle()
-        requestReads()
+        try requestReads()
         try publish()
         engine.memory.observations += merge.observations
     }

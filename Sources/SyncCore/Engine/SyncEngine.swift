@@ -89,6 +89,7 @@ struct EngineMemory {
 
     /// The objects in the storage, by the last listing of each folder.
     var listedBatches: [ListedBatch] = []
+    var unread = UnreadBatches()
     var listedStatements: Set<StatementHash> = []
     var listedCheckpoints: [CheckpointHash] = []
     var listedPieces: Set<ObjectHash> = []
@@ -101,13 +102,10 @@ struct EngineMemory {
     var creating: Set<String> = []
     /// Objects that are of no use, or of none yet.
     var rejected: Set<String> = []
-    /// Batches that wait for their predecessor.
-    var waiting: [Origin: [String]] = [:]
+    /// Batches that wait for another one, their predecessor.
+    var waiting: [ListedBatch: Origin] = [:]
     /// Batches that wait for a key.
     var withoutKey: Set<String> = []
-    /// The numbers of the read batches of a log.
-    var readNumbers: [LogID: Set<UInt64>] = [:]
-    var readOrigins: Set<Origin> = []
 
     var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
     var absorption: Absorption?
@@ -117,6 +115,30 @@ struct EngineMemory {
     var healingTime: Double?
     var missingSince: Double?
     var observations: [SyncObservation] = []
+}
+
+/// The batches in the last listing that this device has not read, and those among them that can be read next.
+///
+/// The cost of reading a batch must not grow with the number of batches that wait, so the next ones are found without a search.
+struct UnreadBatches {
+    private(set) var all: [Origin: ListedBatch] = [:]
+    private var numbers: [LogID: [UInt64: [Origin]]] = [:]
+    /// Those whose predecessor was read.
+    private(set) var reachable: Set<Origin> = []
+
+    mutating func insert(_ batch: ListedBatch, isReachable: Bool) {
+        all[batch.origin] = batch
+        numbers[batch.origin.log, default: [:]][batch.origin.number, default: []].append(batch.origin)
+        if isReachable { reachable.insert(batch.origin) }
+    }
+
+    mutating func noteRead(_ origin: Origin) {
+        all[origin] = nil
+        reachable.remove(origin)
+        for successor in numbers[origin.log]?[origin.number + 1] ?? [] where all[successor] != nil { reachable.insert(successor) }
+    }
+
+    func contains(_ origin: Origin) -> Bool { all[origin] != nil }
 }
 
 /// A batch in a listing.

@@ -46,26 +46,28 @@ package enum ObjectName: Hashable, Sendable {
 
     /// Parses `text`; nil for a foreign name.
     package init?(_ text: String) {
-        let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        guard parts.count >= 2, parts[0].count == 1, text.utf8.count <= Self.largestByteCount, text.utf8.allSatisfy(Self.isPermitted) else {
-            return nil
-        }
+        guard text.utf8.count <= Self.largestByteCount else { return nil }
+        let characters = Array(text.utf8)
+        // Digits are lower-case in names: two names of one object would be two objects.
+        guard !characters.contains(where: { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) else { return nil }
+        let parts = characters.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard parts.count >= 2, parts[0].count == 1 else { return nil }
         switch (parts[0].first, parts.count) {
         case (UInt8(ascii: "m"), 2):
-            guard let hash = ObjectHash(hexadecimal: Substring(parts[1])) else { return nil }
+            guard let hash = ObjectHash(hexadecimalDigits: parts[1]) else { return nil }
             self = .statement(hash)
         case (UInt8(ascii: "c"), 2):
-            guard let hash = ObjectHash(hexadecimal: Substring(parts[1])) else { return nil }
+            guard let hash = ObjectHash(hexadecimalDigits: parts[1]) else { return nil }
             self = .checkpoint(hash)
         case (UInt8(ascii: "p"), 2):
-            guard let hash = ObjectHash(hexadecimal: Substring(parts[1])) else { return nil }
+            guard let hash = ObjectHash(hexadecimalDigits: parts[1]) else { return nil }
             self = .piece(hash)
         case (UInt8(ascii: "j"), 3):
-            guard let invitation = Identifier128(hexadecimal: Substring(parts[1])), let hash = ObjectHash(hexadecimal: Substring(parts[2]))
+            guard let invitation = Identifier128(hexadecimalDigits: parts[1]), let hash = ObjectHash(hexadecimalDigits: parts[2])
             else { return nil }
             self = .joinMessage(InvitationID(invitation), hash)
         case (UInt8(ascii: "b"), 4):
-            guard let device = Identifier128(hexadecimal: Substring(parts[1])), let log = Identifier128(hexadecimal: Substring(parts[2])),
+            guard let device = Identifier128(hexadecimalDigits: parts[1]), let log = Identifier128(hexadecimalDigits: parts[2]),
                 let (number, hash) = Self.numberAndHash(parts[3])
             else { return nil }
             self = .batch(device: DeviceID(device), origin: Origin(log: LogID(log), number: number, hash: hash))
@@ -76,23 +78,19 @@ package enum ObjectName: Hashable, Sendable {
     /// No name is longer: three identifiers, a number, and separators.
     private static let largestByteCount = 160
 
-    private static func isPermitted(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
-        case UInt8(ascii: "m"), UInt8(ascii: "p"), UInt8(ascii: "j"), UInt8(ascii: "/"), UInt8(ascii: "-"): true
-        default: false
-        }
-    }
-
     private static func hexadecimal(_ number: UInt64) -> String {
         let digits = String(number, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    private static func numberAndHash(_ part: Substring.UTF8View) -> (UInt64, Identifier128)? {
-        guard part.count == 49, part.dropFirst(16).first == UInt8(ascii: "-"), let number = UInt64(Substring(part.prefix(16)), radix: 16),
-            number > 0, let hash = Identifier128(hexadecimal: Substring(part.suffix(32)))
+    private static func numberAndHash(_ part: ArraySlice<UInt8>) -> (UInt64, Identifier128)? {
+        guard part.count == 49, part.dropFirst(16).first == UInt8(ascii: "-"), let hash = Identifier128(hexadecimalDigits: part.suffix(32))
         else { return nil }
-        return (number, hash)
+        var number: UInt64 = 0
+        for character in part.prefix(16) {
+            guard let digit = Identifier128.digit(character) else { return nil }
+            number = number << 4 | UInt64(digit)
+        }
+        return number > 0 ? (number, hash) : nil
     }
 }
