@@ -326,11 +326,16 @@ static int verify_locked(sqlite3_file *file, int first, int count, int flags) {
     return first == FIRST_READ_LOCK + 1 && count > 1 ? expect_all_copied(ours(file)) : SQLITE_OK;
 }
 
+static int lock_index(sqlite3_file *file, int first, int count, int flags) {
+    if (ours(file)->locks.shared_memory < 0) return below(file)->xShmLock(real(file), first, count, flags);
+    return keychain_file_locks_lock_shared(&ours(file)->locks, first, count, flags);
+}
+
 static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     bool is_exclusive = flags & SQLITE_SHM_EXCLUSIVE, is_unlocked = flags & SQLITE_SHM_UNLOCK;
     bool ends_transaction = first == WRITE_LOCK && is_unlocked && is_exclusive;
     if (ends_transaction && ours(file)->wal) keychain_wal_file_end_transaction(ours(file)->wal);
-    int code = below(file)->xShmLock(real(file), first, count, flags);
+    int code = lock_index(file, first, count, flags);
     /* SQLite copies the header of the index after it has both locks. While a checkpoint waits for the write lock, a writer may restart the file. */
     if (code == SQLITE_OK && (first == CHECKPOINT_LOCK || first == WRITE_LOCK) && !is_unlocked) {
         keychain_wal_index_copy_salts(&ours(file)->index, ours(file)->salts_of_checkpoint);
@@ -339,7 +344,7 @@ static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     /* A checkpoint copies pages while no reader may ignore the -wal file. */
     if (first == FIRST_READ_LOCK && is_exclusive) {
         if (!is_unlocked && count == 1 && is_restarted_since_checkpoint_began(ours(file))) {
-            (void)below(file)->xShmLock(real(file), first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+            (void)lock_index(file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
             return SQLITE_BUSY;
         }
         ours(file)->is_checkpointing = !is_unlocked;
@@ -348,18 +353,29 @@ static int lock_shared(sqlite3_file *file, int first, int count, int flags) {
     if (is_unlocked) return SQLITE_OK;
     code = verify_locked(file, first, count, flags);
     if (code == SQLITE_OK) return SQLITE_OK;
-    (void)below(file)->xShmLock(real(file), first, count, (flags & ~SQLITE_SHM_LOCK) | SQLITE_SHM_UNLOCK);
+    (void)lock_index(file, first, count, (flags & ~SQLITE_SHM_LOCK) | SQLITE_SHM_UNLOCK);
     if (first == FIRST_READ_LOCK && is_exclusive) ours(file)->is_checkpointing = false;
     return code;
 }
 
 /* MARK: Files that lost their names */
 
-static keychain_file_identity shared_memory_identity(const char *name) {
-    char path[4096];
-    int length = snprintf(path, sizeof path, "%s-shm", name);
-    bool fits = length > 0 && (size_t)length < sizeof path;
-    return fits ? keychain_file_identity_of(path) : (keychain_file_identity){.is_known = false};
+/* The path of the -shm file; empty if it is too long. */
+typedef struct {
+    char text[4096];
+} shared_memory_path;
+
+static shared_memory_path shared_memory_path_of(const char *name) {
+    shared_memory_path path;
+    int length = snprintf(path.text, sizeof path.text, "%s-shm", name);
+    if (length < 0 || (size_t)length >= sizeof path.text) path.text[0] = 0;
+    return path;
+}
+
+static keychain_file_identity shared_memory_identity(const char *name) { return keychain_file_identity_of(shared_memory_path_of(name).text); }
+
+static int share_locks(sqlite3_file *file, keychain_file_identity identity) {
+    return keychain_file_locks_share(&ours(file)->locks, shared_memory_path_of(ours(file)->name).text, identity);
 }
 
 int keychain_checksummed_file_lost(const keychain_checksummed_file *file) {
@@ -376,17 +392,28 @@ int keychain_checksummed_file_lost(const keychain_checksummed_file *file) {
 /* Whether a checkpoint by this index would copy the newest version of each page. */
 static int expect_complete_index(sqlite3_file *file);
 
+static int unlock_file(sqlite3_file *file, int level) {
+    if (keychain_file_locks_are_used(&ours(file)->locks)) return keychain_file_locks_lower(&ours(file)->locks, level);
+    return below(file)->xUnlock(real(file), level);
+}
+
+static int check_lock(sqlite3_file *file, int *is_held) {
+    if (keychain_file_locks_are_used(&ours(file)->locks)) return keychain_file_locks_is_reserved(&ours(file)->locks, is_held);
+    return below(file)->xCheckReservedLock(real(file), is_held);
+}
+
 /* With an open -wal file SQLite takes this lock only to close the last connection. It would then copy the -wal file into the database and
    remove both files beside it by name, although the names may belong to another database by now, and although the index may hide frames. If
    the lock is refused, it does neither, and the next process makes another index from the -wal file. */
 static int lock_file(sqlite3_file *file, int level) {
-    int code = below(file)->xLock(real(file), level);
+    bool has_locks = keychain_file_locks_are_used(&ours(file)->locks);
+    int code = has_locks ? keychain_file_locks_raise(&ours(file)->locks, level) : below(file)->xLock(real(file), level);
     if (code != SQLITE_OK || level != SQLITE_LOCK_EXCLUSIVE || !ours(file)->wal) return code;
     if (keychain_checksummed_file_lost(ours(file)) == 0 && expect_complete_index(file) == SQLITE_OK) {
         ours(file)->is_checkpointing = true;
         return SQLITE_OK;
     }
-    (void)below(file)->xUnlock(real(file), SQLITE_LOCK_SHARED);
+    (void)unlock_file(file, SQLITE_LOCK_SHARED);
     return SQLITE_BUSY;
 }
 
@@ -409,6 +436,11 @@ static int begin_sharing(sqlite3_file *file, int region, int byte_count, int ext
         if (!is_mapped(code)) return code;
         keychain_file_identity mapped = other ? other->shared_memory : shared_memory_identity(ours(file)->name);
         if (other || keychain_file_identities_match(before, mapped)) {
+            int locked = share_locks(file, mapped);
+            if (locked != SQLITE_OK) {
+                (void)below(file)->xShmUnmap(real(file), 0);
+                return locked;
+            }
             ours(file)->shared_memory = mapped;
             ours(file)->next_sharing = first_sharing;
             first_sharing = ours(file);
@@ -459,6 +491,7 @@ static int unmap_shared(sqlite3_file *file, int removes) {
     keychain_frame_map_clear(&ours(file)->frames);
     ours(file)->shared_memory.is_known = false;
     int code = below(file)->xShmUnmap(real(file), removes);
+    keychain_file_locks_end_sharing(&ours(file)->locks);
     pthread_mutex_unlock(&sharing_lock);
     return code;
 }
@@ -468,6 +501,7 @@ static int unmap_shared(sqlite3_file *file, int removes) {
 static int close_file(sqlite3_file *file) {
     keychain_wal_index_clear(&ours(file)->index);
     keychain_frame_map_clear(&ours(file)->frames);
+    keychain_file_locks_close(&ours(file)->locks);
     int code = below(file)->xClose(real(file));
     file->pMethods = NULL;
     return code;
@@ -481,8 +515,6 @@ static int truncate_file(sqlite3_file *file, sqlite3_int64 byte_count) {
 }
 static int sync_file(sqlite3_file *file, int flags) { return below(file)->xSync(real(file), flags); }
 static int file_size(sqlite3_file *file, sqlite3_int64 *byte_count) { return below(file)->xFileSize(real(file), byte_count); }
-static int unlock_file(sqlite3_file *file, int level) { return below(file)->xUnlock(real(file), level); }
-static int check_lock(sqlite3_file *file, int *is_held) { return below(file)->xCheckReservedLock(real(file), is_held); }
 static int sector_size(sqlite3_file *file) { return below(file)->xSectorSize(real(file)); }
 
 static void barrier_shared(sqlite3_file *file) { below(file)->xShmBarrier(real(file)); }
@@ -502,9 +534,11 @@ keychain_checksummed_file *keychain_checksummed_file_of(sqlite3_file *file) {
     return is_ours ? ours(file) : NULL;
 }
 
-void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real_file, const char *name, keychain_file_identity identity) {
+void keychain_checksummed_file_wrap(
+    keychain_checksummed_file *file, sqlite3_file *real_file, const char *name, keychain_file_identity identity, bool has_own_locks) {
     bool shares = real_file->pMethods->iVersion >= 2 && real_file->pMethods->xShmMap != NULL;
     *file = (keychain_checksummed_file){
         .base = {.pMethods = shares ? &with_shared_memory : &without_shared_memory}, .real = real_file, .state = KEYCHAIN_PAGES_UNKNOWN,
-        .name = name, .identity = identity};
+        .name = name, .identity = identity, .locks = {.database = -1, .shared_memory = -1}};
+    if (has_own_locks) keychain_file_locks_open(&file->locks, name, identity);
 }

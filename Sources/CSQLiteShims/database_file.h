@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "file_identity.h"
+#include "file_locks.h"
 #include "page_checksums.h"
 #include "wal_file.h"
 #include "wal_frames.h"
@@ -31,6 +32,7 @@ typedef struct keychain_checksummed_file {
     /* SQLite's name of the file, which stays valid while the file is open, and the file that was opened. */
     const char *name;
     keychain_file_identity identity;
+    keychain_file_locks locks;
     /* The database's -wal file while it is open, or NULL. */
     keychain_wal_file *wal;
     /* The -shm file that is mapped. The connections of a process to one file share the mapping. */
@@ -66,8 +68,9 @@ enum {
 /* Returns the file if it was wrapped by keychain_checksummed_file_wrap, and otherwise NULL. */
 keychain_checksummed_file *keychain_checksummed_file_of(sqlite3_file *file);
 
-/* Wraps a file of the base VFS that is open. */
-void keychain_checksummed_file_wrap(keychain_checksummed_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity);
+/* Wraps a file of the base VFS that is open. `has_own_locks`: not those of the base VFS. */
+void keychain_checksummed_file_wrap(
+    keychain_checksummed_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity, bool has_own_locks);
 
 /* Compares a frame that SQLite has read with the map of frames. `page`: the page number in the frame. Returns SQLITE_OK, or
    KEYCHAIN_WAL_INDEX_IS_WRONG. */

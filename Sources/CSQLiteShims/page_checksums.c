@@ -23,9 +23,13 @@ typedef union {
 
 static sqlite3_vfs *below(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
-static void wrap(sqlite3_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity, int flags) {
+/* Whether the files are those of the operating system, and not those of a test. */
+static bool is_system_vfs(const sqlite3_vfs *vfs) { return strcmp(vfs->zName, "unix") == 0; }
+
+static void wrap(
+    sqlite3_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity, int flags, bool has_own_locks) {
     if (flags & SQLITE_OPEN_MAIN_DB) {
-        keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real, name, identity);
+        keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real, name, identity, has_own_locks);
         return;
     }
     keychain_checksummed_file *database = keychain_checksummed_file_of(sqlite3_database_file_object(name));
@@ -57,7 +61,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     keychain_file_identity identity = {.is_known = false};
     int code = open_identified(below(vfs), name, real, flags, opened_flags, &identity);
     /* SQLite closes a file that has methods, even if opening it failed. */
-    if (real->pMethods) wrap(file, real, name, identity, flags);
+    if (real->pMethods) wrap(file, real, name, identity, flags, is_system_vfs(below(vfs)));
     return code;
 }
 

@@ -351,7 +351,8 @@ struct StoreReplacement {
 
     private func linkOriginal(_ originalPath: String) throws(Errno) {
         try FileSystem.link(location.path, as: originalPath)
-        for suffix in Self.keptSuffixes {
+        // An empty -wal file has no part of the content.
+        for suffix in Self.keptSuffixes where (try? FileStatus(of: location.path + suffix))?.byteCount != 0 {
             do throws(Errno) { try FileSystem.link(location.path + suffix, as: originalPath + suffix) } catch .notFound {}
         }
         try FileSystem.flush(location.directory)

@@ -175,9 +175,9 @@ struct ManyAtOnceTests {
     private static let seconds = Scale.pick(0.8, full: 30)
     /// The time that a call waits for other writers, the default of `StoreOptions`.
     private static let deadlineNanoseconds: UInt64 = 5_000_000_000
-    /// Eight idle readers and the writer, each with the database, its -wal, and a descriptor that SQLite keeps open because closing it
-    /// would drop all locks; the -shm of the process; and the descriptors that were open before.
-    private static let greatestDescriptorCount = 9 * 3 + 1 + 16
+    /// Eight idle readers and the writer, each with the database, its -wal, and the descriptors of its locks on the database and on the -shm file;
+    /// the -shm of the process; and the descriptors that were open before.
+    private static let greatestDescriptorCount = 9 * 4 + 1 + 16
 
     private struct Run {
         var operations: [HistoryEntry] = []

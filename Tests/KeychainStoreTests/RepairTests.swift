@@ -132,11 +132,15 @@ struct RepairTests {
 
     @Test("While another process has the store open, nothing is changed")
     func openElsewhere() throws {
-        let other = try RawDatabase(directory.storePath, stamps: false)
-        #expect(try other.integer("SELECT count(*) FROM items") == rows.count)
+        // Its locks are those of its own descriptors, like those of another process.
+        var options = StoreOptions()
+        options.verifiesContent = false
+        let other = try SQLiteItemStore(openingAt: directory.storePath, options: options)
+        #expect(try other.read { reading throws(KeychainFailure) in try reading.itemCount() } > 0)
         let refusal = failure { () throws(KeychainFailure) in _ = try repair { _ in true } }
         #expect(refusal?.status == .notAvailable && refusal?.remedy == .closeElsewhere)
         #expect(try directory.names.allSatisfy { !$0.contains("before") && !$0.contains("repair") })
+        other.close()
     }
 
     @Test("Neither the store nor its replacement can be opened during a repair")

@@ -180,6 +180,24 @@ struct SharingTests {
         #expect(try waitUntil { try locks().isSuperset(of: before) })
     }
 
+    /// For example a program that copies its own home directory: the kernel drops the locks of a process when it closes any descriptor.
+    @Test("A program that reads the files of its own store keeps the locks")
+    func copied() throws {
+        let store = try directory.makeStore()
+        try store.insert([SampleRows.row(account: 1)])
+        let database = try OpenFile(directory.storePath, .readWrite)
+        let sharedMemory = try OpenFile(directory.storePath + "-shm", .readWrite)
+        let contents = try directory.contents
+        #expect(contents.count == 3)
+        #expect(try !database.descriptor.tryLock(.everything), "another process may remove the -wal file")
+        try store.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
+            _ = try? directory.contents
+            #expect((try? sharedMemory.descriptor.tryLock(.writing)) == false, "another process may write meanwhile")
+        }.mustBeWritten()
+        store.close()
+        #expect(try database.descriptor.tryLock(.everything))
+    }
+
     @Test("A write to a removed file is refused, and no file is created in its place")
     func removed() throws {
         let store = try directory.makeStore()
