@@ -169,8 +169,8 @@ public final class Valet: Hashable, CustomStringConvertible, SecretStore {
     /// Returns all keys, for callers that compare keys byte by byte.
     ///
     /// A `Set` drops all but one of several keys that are canonically equivalent.
-    package func keyList() throws(KeychainError) -> [String] {
-        try keychain.keyList()
+    package func keyList(isComplete: Bool = false) throws(KeychainError) -> KeyList {
+        try keychain.keyList(isComplete: isComplete)
     }
 
     /// Returns all keys with their values, read at the same moment.

@@ -25,7 +25,9 @@ package protocol ValetProtocol: SecretStore, AnyObject, Hashable, CustomStringCo
 package protocol ListableValet: ValetProtocol {
     func allKeys(userPrompt: String) throws(KeychainError) -> Set<String>
     /// The keys without Unicode normalization: keys are equal only if their bytes are.
-    func keyList(userPrompt: String) throws(KeychainError) -> [String]
+    ///
+    /// With `isComplete`, an item that cannot be read is an error.
+    func keyList(userPrompt: String, isComplete: Bool) throws(KeychainError) -> KeyList
     /// Runs a search with the query that matches all items of the valet, including the authentication if one is required.
     func withItemQuery<Result, Failure: Error>(
         userPrompt: String, _ search: ([String: Any]) throws(Failure) -> Result
@@ -44,8 +46,8 @@ extension Valet: ListableValet {
         try allKeys()
     }
 
-    package func keyList(userPrompt: String) throws(KeychainError) -> [String] {
-        try keyList()
+    package func keyList(userPrompt: String, isComplete: Bool) throws(KeychainError) -> KeyList {
+        try keyList(isComplete: isComplete)
     }
 
     package func withItemQuery<Result, Failure: Error>(

@@ -164,7 +164,7 @@ package func valet_get_string(
 package func valet_all_keys(_ handle: OpaquePointer?, _ callback: valet_key_callback?, _ context: UnsafeMutableRawPointer?) -> valet_status
 {
     unsafe CResult.enumerateKeys(callback, context) {
-        try unsafe Handle.object(handle, as: Valet.self).keyList()
+        try unsafe Handle.object(handle, as: Valet.self).keyList().keys
     }
 }
 

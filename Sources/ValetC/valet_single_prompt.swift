@@ -119,7 +119,8 @@ package func valet_single_prompt_all_keys(
     _ context: UnsafeMutableRawPointer?
 ) -> valet_status {
     unsafe CResult.enumerateKeys(callback, context) {
-        try unsafe Handle.object(handle, as: SinglePromptSecureEnclaveValet.self).keyList(userPrompt: CInput.text(prompt, promptLength))
+        try unsafe Handle.object(handle, as: SinglePromptSecureEnclaveValet.self)
+            .keyList(userPrompt: CInput.text(prompt, promptLength)).keys
     }
 }
 

@@ -54,6 +54,14 @@ extension CommandFailure {
             advice: "Check --identifier, --accessibility, --group, and --app; `valet apps` shows which ones have secrets.")
     }
 
+    /// A command that needs all secrets of a valet, and finds items that it cannot name.
+    static func unnamedItems(_ count: Int, outcome: String) -> CommandFailure {
+        CommandFailure(.usage, "\(ItemListing.unnamedItems(count)); \(outcome)", advice: unnamedItemsAdvice)
+    }
+
+    private static let unnamedItemsAdvice =
+        "In a program, `migrateObjects(matching:compactMap:)` of the module Valet copies such items under keys of your choice."
+
     init(_ failure: KeychainFailure) {
         guard !failure.isDamage || failure.remedy != nil else {
             let recovery = failure.subject == .keybag ? ", or run `valet recovery use` with your recovery key" : ""
@@ -132,8 +140,8 @@ extension CommandFailure {
                 advice: "Run the command with --dry-run to see the keys, then remove one of the two items.")
         case .keyToMigrateInvalid:
             self.init(
-                .usage, "an item's account is not text and cannot become a key; nothing was migrated",
-                advice: "Remove the item first. `valet verify` shows whether it is damaged.")
+                .usage, "an item's account is empty or not text, and cannot become a key; nothing was migrated",
+                advice: Self.unnamedItemsAdvice)
         case .dataToMigrateInvalid:
             self.init(
                 .usage, "an item has an empty value, which a valet cannot store; nothing was migrated",

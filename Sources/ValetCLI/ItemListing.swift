@@ -70,6 +70,13 @@ enum ItemListing {
         items.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 
+    /// Says that items have accounts that are not text.
+    static func unnamedItems(_ count: Int) -> String {
+        count == 1
+            ? "1 item has an account that is not text, so no key finds it"
+            : "\(count) items have accounts that are not text, so no key finds them"
+    }
+
     /// Escapes what is not text, as in a Swift literal, so that a key cannot move the cursor or change colors.
     static func escapingUnprintable(_ key: String) -> String {
         key.unicodeScalars.map { scalar in

@@ -15,12 +15,17 @@ struct AccountListingTests {
         let everything = find(query.with([kSecMatchLimit: kSecMatchLimitAll, kSecReturnAttributes: true]))
         let (status, listed) = PreparedQuery(query).copyAccounts([:])
         #expect(status == everything.status)
-        let accounts = listed ?? []
+        let accounts = (listed ?? []).compactMap(\.self)
         // Byte by byte: strings that are canonically equivalent are equal, but they are different accounts.
         #expect(
             accounts.map { Array($0.utf8) }
-                == (everything.attributesArray ?? []).compactMap { $0[kSecAttrAccount] as? String }.map { Array($0.utf8) })
+                == (everything.attributesArray ?? []).compactMap(Self.text).map { Array($0.utf8) })
         return (status, accounts)
+    }
+
+    private static func text(ofAccountIn attributes: ItemDictionary) -> String? {
+        attributes[kSecAttrAccount] as? String
+            ?? (attributes[kSecAttrAccount] as? Data).flatMap { String(validating: $0, as: UTF8.self) }
     }
 
     @Test("Accounts of every length and script are listed oldest first, canonically equivalent ones separately")
@@ -42,7 +47,8 @@ struct AccountListingTests {
     @Test("An account stored as data is listed like any other")
     func dataAccount() throws {
         add(Item.generic().with(kSecAttrAccount, Data([0xFF, 0xFE])))
-        _ = try listing()
+        add(Item.generic().with(kSecAttrAccount, Data("token".utf8)))
+        #expect(try listing().accounts == ["token"])
     }
 
     @Test("Local and synchronizable items are listed as the query requests")

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainServices
 import KeychainStore
 import KeychainTestSupport
 import Valet
@@ -19,6 +20,7 @@ enum ChildCommand {
         "serve": serve,
         "attempt": attempt,
         "typed-calls": typedCalls,
+        "add-data-accounts": addDataAccounts,
         "count-descriptors": countDescriptors,
         "edit-database": editDatabase,
         "leave-traces": storeMarkers,
@@ -61,6 +63,19 @@ func testValet(_ identifier: String = "child") throws -> Valet {
 }
 
 extension ChildCommand {
+    /// SERVICE HEX ...: adds a generic password for each account, which is data and not a string, with the value `secret`.
+    private static func addDataAccounts(_ arguments: [String]) throws {
+        guard let service = arguments.first else { throw BadArguments() }
+        for digits in arguments.dropFirst() {
+            let account = stride(from: 0, to: digits.utf8.count, by: 2).compactMap { UInt8(digits.dropFirst($0).prefix(2), radix: 16) }
+            let item: [String: Any] = [
+                kSecClass as String: kSecClassGenericPassword as String, kSecAttrService as String: service,
+                kSecAttrAccount as String: Data(account), kSecValueData as String: Data("secret".utf8),
+            ]
+            guard SecItemAdd(item as CFDictionary, nil) == errSecSuccess else { throw BadArguments() }
+        }
+    }
+
     /// COUNT full|normal: sets COUNT new keys, and acknowledges each.
     private static func acknowledgedSets(_ arguments: [String]) throws {
         guard arguments.count == 2, let count = Int(arguments[0]), let home = ProcessInfo.processInfo.environment["KEYCHAIN_HOME"] else {

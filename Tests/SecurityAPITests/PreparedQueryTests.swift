@@ -75,13 +75,16 @@ struct PreparedQueryTests {
         #expect(CurrentKeychain.with(RecordingKeychain(items: [])) { query.copySecret([:]) } == (errSecItemNotFound, nil))
     }
 
-    @Test("A listing keeps the accounts alone, without those that are not strings")
+    @Test("A listing has the accounts alone, and nil for one that is not the UTF-8 bytes of a string")
     func accounts() throws {
         let keychain = RecordingKeychain(
-            items: [.password(), .password([.account: .data(Data([0xFF]))]), .password([.account: .string("")])])
+            items: [
+                .password(), .password([.account: .data(Data([0xFF]))]), .password([.account: .data(Data("token".utf8))]),
+                .password([.account: .number(1)]), .password([.account: .string("")]),
+            ])
         let (status, accounts) = CurrentKeychain.with(keychain) { PreparedQuery(genericPassword()).copyAccounts([:]) }
         #expect(status == errSecSuccess)
-        #expect(accounts == ["Skroob", ""])
+        #expect(accounts == ["Skroob", nil, "token", nil, ""])
         let request = try #require(keychain.requests.matched.first)
         #expect(request.limit == nil && request.attributes == .only(.account) && !request.includesSecrets)
     }

@@ -100,6 +100,28 @@ struct MigrationCheckTests {
         #expect(try valet.string(forKey: "Skroob") == "12345")
     }
 
+    @Test("An account that is the bytes of a text is the key of that text", arguments: [false, true])
+    func accountThatIsBytesOfText(removingOriginals: Bool) throws {
+        let valet = try valet()
+        #expect(RawItems.add(account: bytes("token"), service: "old", value: bytes("12345")) == errSecSuccess)
+        let identifier = try #require(Identifier(nonEmpty: "old"))
+        let original = Valet.valet(withExplicitlySet: identifier, accessibility: .whenUnlocked)
+        #expect(try original.allKeys() == ["token"])
+        #expect(try original.string(forKey: "token") == "12345")
+        try valet.migrateObjects(matching: query(service: "old"), removeOnCompletion: removingOriginals)
+        #expect(try valet.string(forKey: "token") == "12345")
+        #expect(try original.allKeys().isEmpty == removingOriginals)
+    }
+
+    @Test("Such items move to a valet with the same service and another accessibility")
+    func accountThatIsBytesChangesAccessibility() throws {
+        #expect(RawItems.add(account: bytes("token"), service: "old", value: bytes("12345")) == errSecSuccess)
+        let identifier = try #require(Identifier(nonEmpty: "old"))
+        let destination = Valet.valet(withExplicitlySet: identifier, accessibility: .afterFirstUnlock)
+        try destination.migrateObjects(matching: query(service: "old"), removeOnCompletion: true)
+        #expect(try destination.string(forKey: "token") == "12345")
+    }
+
     @Test("Two items with the same account in two services fail the migration")
     func duplicateKey() throws {
         let valet = try valet()

@@ -82,9 +82,11 @@ extension PreparedQuery {
         return (status, secret)
     }
 
-    /// Returns the accounts of all items; accounts that are not strings are left out.
-    package func copyAccounts(_ options: [String: Any]) -> (OSStatus, [String]?) {
-        var accounts: [String] = []
+    /// Returns the accounts of all items; nil for one that is neither a string nor the UTF-8 bytes of one.
+    ///
+    /// A search compares bytes, so it finds an account that is data by the string with these bytes.
+    package func copyAccounts(_ options: [String: Any]) -> (OSStatus, [String?]?) {
+        var accounts: [String?] = []
         let status = SecItemCall.run { () throws(KeychainFailure) in
             var request = try searchRequest(adding: options)
             request.limit = nil
@@ -92,8 +94,10 @@ extension PreparedQuery {
             let items = try DefaultKeychain.current().copyMatching(request)
             accounts.reserveCapacity(items.count)
             for item in items {
-                if case .string(let account) = item.attributes[.account] ?? PrimaryKey.defaultValue(of: .account) {
-                    accounts.append(account)
+                switch item.attributes[.account] ?? PrimaryKey.defaultValue(of: .account) {
+                case .string(let account): accounts.append(account)
+                case .data(let account): accounts.append(String(validating: account, as: UTF8.self))
+                default: accounts.append(nil)
                 }
             }
         }

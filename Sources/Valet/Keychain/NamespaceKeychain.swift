@@ -63,18 +63,20 @@ struct NamespaceKeychain: Sendable {
     }
 
     func allKeys(_ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> Set<String> {
-        Set(try keyList(promptOptions))
+        Set(try keyList(promptOptions).keys)
     }
 
-    /// Returns all keys in no particular order.
+    /// Returns all keys.
     ///
-    /// Canonically equivalent keys, which a `Set` treats as equal, have separate values.
-    func keyList(_ promptOptions: PromptOptions = .unspecified) throws(KeychainError) -> [String] {
-        let (status, found) = prepared.copyAccounts(promptOptions.entries)
-        if status == errSecItemNotFound { return [] }
+    /// With `isComplete`, an item that cannot be read is an error. Otherwise it is left out if others can be read.
+    func keyList(_ promptOptions: PromptOptions = .unspecified, isComplete: Bool = false) throws(KeychainError) -> KeyList {
+        let options = isComplete ? PlatformRules.failIfUnreadable.merging(promptOptions.entries) { _, new in new } : promptOptions.entries
+        let (status, found) = prepared.copyAccounts(options)
+        if status == errSecItemNotFound { return KeyList() }
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         guard let found else { throw .couldNotAccessKeychain }
-        return found.filter { $0 != Canary.key }
+        let keys = found.compactMap(\.self)
+        return KeyList(keys: keys.filter { $0 != Canary.key }, unnamedCount: found.count - keys.count)
     }
 
     /// Returns all keys with their values, in no particular order.
@@ -88,7 +90,7 @@ struct NamespaceKeychain: Sendable {
         guard status == errSecSuccess else { throw KeychainError(status: status) }
         guard let found else { throw .couldNotAccessKeychain }
         return found.compactMap { item in
-            guard let key = item[kSecAttrAccount as String] as? String, key != Canary.key,
+            guard let key = ItemKey.text(ofAccount: item[kSecAttrAccount as String]), key != Canary.key,
                 let value = item[kSecValueData as String] as? Data
             else { return nil }
             return (key, value)
@@ -244,6 +246,27 @@ struct NamespaceKeychain: Sendable {
     private func remove(_ query: PreparedQuery) throws(KeychainError) {
         let status = query.delete()
         guard status == errSecSuccess || status == errSecItemNotFound else { throw KeychainError(status: status) }
+    }
+}
+
+/// The keys of a valet, in no particular order.
+package struct KeyList {
+    /// Canonically equivalent keys, which a `Set` treats as equal, have separate values.
+    package var keys: [String] = []
+    /// The number of items whose account is not text, so that no key finds them.
+    ///
+    /// Only other programs store such items.
+    package var unnamedCount = 0
+}
+
+/// The key under which a valet finds an item.
+package enum ItemKey {
+    /// Returns the account as text; nil if no text has its bytes.
+    ///
+    /// A search compares bytes, so an account that another library has stored as data is found by the text with the same bytes.
+    package static func text(ofAccount account: Any?) -> String? {
+        if let text = account as? String { return text }
+        return (account as? Data).flatMap { String(exactUTF8: $0) }
     }
 }
 

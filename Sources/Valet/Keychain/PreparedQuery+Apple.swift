@@ -36,12 +36,12 @@ extension PreparedQuery {
         return SecItemClient.copyData(matching: query)
     }
 
-    func copyAccounts(_ options: [String: Any]) -> (OSStatus, [String]?) {
+    func copyAccounts(_ options: [String: Any]) -> (OSStatus, [String?]?) {
         var query = adding(options)
         query[kSecMatchLimit as String] = kSecMatchLimitAll as String
         query[kSecReturnAttributes as String] = true
         let (status, items) = SecItemClient.copyAllAttributes(matching: query)
-        return (status, items?.compactMap { $0[kSecAttrAccount as String] as? String })
+        return (status, items?.map { ItemKey.text(ofAccount: $0[kSecAttrAccount as String]) })
     }
 
     func add(_ secret: Data, accessControl: SecAccessControl?) -> OSStatus {

@@ -20,7 +20,7 @@ struct Migration {
     func run(removingOriginals: Bool) throws {
         let copies = try plan { pair in
             // Items of other programs may have accounts that are not text.
-            guard let key = pair.key as? String else { throw MigrationError.keyToMigrateInvalid }
+            guard let key = ItemKey.text(ofAccount: pair.key) else { throw MigrationError.keyToMigrateInvalid }
             return MigratableKeyValuePair(key: key, value: pair.value)
         }
         try execute(copies, removingOriginals: removingOriginals)

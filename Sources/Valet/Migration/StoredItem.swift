@@ -113,7 +113,7 @@ struct StoredItem {
         func text(_ attribute: CFString) -> ExactString? {
             (attributes[attribute as String] as? String).map(ExactString.init)
         }
-        return text(kSecAttrAccount) == ExactString(key)
+        return ItemKey.text(ofAccount: attributes[kSecAttrAccount as String]).map(ExactString.init) == ExactString(key)
             && text(kSecAttrService) == namespace.service
             && isSynchronizable == namespace.isSynchronizable
             && (namespace.accessGroup == nil || text(kSecAttrAccessGroup) == namespace.accessGroup)

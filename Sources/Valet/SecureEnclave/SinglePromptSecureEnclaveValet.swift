@@ -180,8 +180,10 @@ public final class SinglePromptSecureEnclaveValet: Hashable, CustomStringConvert
     /// Returns all keys, for callers that compare keys byte by byte.
     ///
     /// A `Set` drops all but one of several keys that are canonically equivalent.
-    package func keyList(userPrompt: String) throws(KeychainError) -> [String] {
-        try singlePrompt.perform(userPrompt) { promptOptions throws(KeychainError) in try keychain.values.keyList(promptOptions) }
+    package func keyList(userPrompt: String, isComplete: Bool = false) throws(KeychainError) -> KeyList {
+        try singlePrompt.perform(userPrompt) { promptOptions throws(KeychainError) in
+            try keychain.values.keyList(promptOptions, isComplete: isComplete)
+        }
     }
 
     /// Removes the value under a key without prompting the user.

@@ -93,9 +93,7 @@ struct ExportCommand: ParsableCommand {
 
     /// Returns the secrets as text, in the order of their keys.
     private static func secrets(of valet: any ListableValet, _ reason: String) throws -> [(key: String, secret: String)] {
-        let keys = try valet.keyList(userPrompt: reason).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        guard !keys.isEmpty else { throw CommandFailure.emptyValet(outcome: "nothing was written") }
-        return try keys.map { key in
+        try SelectedValet.allKeys(of: valet, reason: reason, outcome: "nothing was written").map { key in
             let secret = try valet.object(forKey: key, withPrompt: reason)
             guard let text = String(validating: secret, as: UTF8.self) else {
                 throw CommandFailure(

@@ -32,11 +32,10 @@ struct ListCommand: ParsableCommand {
         let reason = try reason.text(for: selected)
         let valet = try selected.requireListable()
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
-        guard json || StandardOutput.isTerminal else {
-            let keys = try session.perform { try valet.keyList(userPrompt: reason) }
-            return try StandardOutput.write(Data(ItemListing.lines(keys).utf8))
-        }
-        let items = try session.perform { try selected.items(of: valet, reason: reason) }
+        let list = try session.perform { try valet.keyList(userPrompt: reason, isComplete: false) }
+        if list.unnamedCount > 0 { WarningLog.add(ItemListing.unnamedItems(list.unnamedCount) + "; not shown") }
+        guard json || StandardOutput.isTerminal else { return try StandardOutput.write(Data(ItemListing.lines(list.keys).utf8)) }
+        let items = try session.perform { try selected.items(of: valet, with: list, reason: reason) }
         if items.contains(where: { $0.byteCount == nil }) {
             WarningLog.add("a secret cannot be read; run `valet verify` to see whether it is damaged")
         }

@@ -101,7 +101,7 @@ struct MigrateCommand: ParsableCommand {
         }
         let session = try CommandSession(source.entitlements, passcode: passcode.read())
         if dryRun {
-            let (keys, existingKeys) = try session.perform { (try source.keys(), try source.existingKeys()) }
+            let (keys, existingKeys) = try session.perform { (try source.keys(removingOriginals: remove), try source.existingKeys()) }
             try show(keys, existingKeys: existingKeys)
         } else {
             try session.perform { try source.migrate(removingOriginals: remove) }

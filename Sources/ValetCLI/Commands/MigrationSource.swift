@@ -57,8 +57,10 @@ enum MigrationSource {
     private static func accounts(_ query: [String: Any]) throws -> Set<String> {
         try Set(
             find(query).map { attributes in
-                guard let account = attributes[kSecAttrAccount as String] as? String else { throw MigrationError.keyToMigrateInvalid }
-                return account
+                guard let key = ItemKey.text(ofAccount: attributes[kSecAttrAccount as String]) else {
+                    throw MigrationError.keyToMigrateInvalid
+                }
+                return key
             })
     }
 

@@ -39,10 +39,17 @@ struct ProgramMigration {
             origin: "the options of this command")
     }
 
-    func keys() throws -> Set<String> { try keys(in: application) }
+    /// Returns the keys to copy or move.
+    ///
+    /// Only a move includes items whose account is not text.
+    func keys(removingOriginals: Bool) throws -> Set<String> {
+        let (keys, unnamedCount) = try keys(in: application)
+        guard removingOriginals || unnamedCount == 0 else { throw MigrationError.keyToMigrateInvalid }
+        return keys
+    }
 
     /// Returns the keys that both programs have.
-    func existingKeys() throws -> Set<String> { try keys().intersection(keys(in: destination.application)) }
+    func existingKeys() throws -> Set<String> { try keys(in: application).keys.intersection(keys(in: destination.application).keys) }
 
     /// Copies or moves all items, or none.
     func migrate(removingOriginals: Bool) throws {
@@ -50,7 +57,7 @@ struct ProgramMigration {
             throw CommandFailure(
                 .usage, "items of a Secure Enclave valet can be moved to another program, but not copied", advice: "Add --remove.")
         }
-        let keys = try keys()
+        let keys = try keys(removingOriginals: removingOriginals)
         guard !keys.isEmpty else { throw MigrateCommand.nothingToMigrate }
         guard try existingKeys().isEmpty else { throw MigrationError.keyToMigrateAlreadyExistsInValet }
         try removingOriginals ? move() : copy(keys)
@@ -95,12 +102,13 @@ struct ProgramMigration {
         query(group).merging([kSecAttrAccount as String: key]) { _, new in new }
     }
 
-    private func keys(in group: String) throws -> Set<String> {
+    private func keys(in group: String) throws -> (keys: Set<String>, unnamedCount: Int) {
         var query = query(group)
         query[kSecMatchLimit as String] = kSecMatchLimitAll as String
         query[kSecReturnAttributes as String] = true
-        guard let items = try Self.copyMatching(query) as? [[String: Any]] else { return [] }
-        return Set(items.compactMap { $0[kSecAttrAccount as String] as? String }).subtracting([Canary.key])
+        guard let items = try Self.copyMatching(query) as? [[String: Any]] else { return ([], 0) }
+        let keys = items.compactMap { ItemKey.text(ofAccount: $0[kSecAttrAccount as String]) }
+        return (Set(keys).subtracting([Canary.key]), items.count - keys.count)
     }
 
     private func copy(_ key: String) throws {

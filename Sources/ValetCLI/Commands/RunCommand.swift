@@ -142,15 +142,15 @@ struct RunCommand: ParsableCommand {
         of valet: any ListableValet, without given: [SecretAssignment], _ lines: [FileLine], _ session: CommandSession, _ reason: String
     ) throws(CommandFailure) -> [SecretAssignment] {
         let names = Set(given.map(\.name) + lines.map(\.name))
-        let keys = try session.perform { try valet.keyList(userPrompt: reason) }
-        // A mistyped option selects an empty valet, and the command would run without its secrets.
-        guard !keys.isEmpty else { throw CommandFailure.emptyValet(outcome: "the command was not run") }
-        if let key = keys.sorted().first(where: { !VariableName.isValid($0) }) {
+        let keys = try session.perform {
+            try SelectedValet.allKeys(of: valet, reason: reason, outcome: "the command was not run")
+        }
+        if let key = keys.first(where: { !VariableName.isValid($0) }) {
             throw CommandFailure(
                 .usage, "\(ItemListing.escapingUnprintable(key)) is not the name of a variable; the command was not run",
                 advice: "Omit --all, and give the variables with --env NAME=KEY.")
         }
-        return keys.filter { !names.contains($0) }.sorted().map { SecretAssignment(name: $0, key: $0) }
+        return keys.filter { !names.contains($0) }.map { SecretAssignment(name: $0, key: $0) }
     }
 
     private func secret(

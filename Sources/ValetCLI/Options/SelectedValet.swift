@@ -160,14 +160,25 @@ extension SelectedValet {
         )
     }
 
-    /// Returns every item of the valet.
+    /// Returns every key of the valet, for a command that needs all secrets.
+    ///
+    /// `outcome` is what an error means for the command, such as "nothing was written".
+    static func allKeys(of valet: any ListableValet, reason: String, outcome: String) throws -> [String] {
+        let list = try valet.keyList(userPrompt: reason, isComplete: true)
+        guard list.unnamedCount == 0 else { throw CommandFailure.unnamedItems(list.unnamedCount, outcome: outcome) }
+        // A mistyped option selects an empty valet.
+        guard !list.keys.isEmpty else { throw CommandFailure.emptyValet(outcome: outcome) }
+        return list.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+
+    /// Returns the items with these keys.
     ///
     /// Reads one secret at a time, to measure it.
-    func items(of valet: any ListableValet, reason: String) throws -> [ListedItem] {
+    func items(of valet: any ListableValet, with list: KeyList, reason: String) throws -> [ListedItem] {
         let found = try valet.withItemQuery(userPrompt: reason, Self.attributes(matching:))
-        let keys = try valet.allKeys(userPrompt: reason)
+        let keys = Set(list.keys)
         return found.compactMap { attributes in
-            guard let key = attributes[kSecAttrAccount as String] as? String, keys.contains(key) else { return nil }
+            guard let key = ItemKey.text(ofAccount: attributes[kSecAttrAccount as String]), keys.contains(key) else { return nil }
             return ListedItem(
                 key: key, accessibility: accessibility,
                 created: attributes[kSecAttrCreationDate as String] as? Date,
