@@ -91,9 +91,17 @@ struct MigrateCommand: ParsableCommand {
         }
     }
 
-    static let nothingToMigrate = CommandFailure(
-        .notFound, "the source has no items to migrate",
-        advice: "Check the --from options; `valet apps` shows which programs and valets have items.")
+    static let nothingToMigrate = nothingToMigrate("Check the --from options")
+
+    /// With --from-app, the other options select the valet of both programs.
+    static let nothingToMigrateFromProgram = nothingToMigrate(
+        "Check --from-app, and --identifier and --accessibility, which select the valet of both programs")
+
+    private static func nothingToMigrate(_ advice: String) -> CommandFailure {
+        CommandFailure(
+            .notFound, "the source has no items to migrate",
+            advice: "\(advice); `valet apps` shows which programs and valets have items.")
+    }
 
     private func migrate(from source: ProgramMigration) throws {
         if reason != nil {
@@ -102,6 +110,7 @@ struct MigrateCommand: ParsableCommand {
         let session = try CommandSession(source.entitlements, passcode: passcode.read())
         if dryRun {
             let (keys, existingKeys) = try session.perform { (try source.keys(removingOriginals: remove), try source.existingKeys()) }
+            guard !keys.isEmpty else { throw Self.nothingToMigrateFromProgram }
             try show(keys, existingKeys: existingKeys)
         } else {
             try session.perform { try source.migrate(removingOriginals: remove) }

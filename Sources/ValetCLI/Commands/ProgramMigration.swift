@@ -58,7 +58,7 @@ struct ProgramMigration {
                 .usage, "items of a Secure Enclave valet can be moved to another program, but not copied", advice: "Add --remove.")
         }
         let keys = try keys(removingOriginals: removingOriginals)
-        guard !keys.isEmpty else { throw MigrateCommand.nothingToMigrate }
+        guard !keys.isEmpty else { throw MigrateCommand.nothingToMigrateFromProgram }
         guard try existingKeys().isEmpty else { throw MigrationError.keyToMigrateAlreadyExistsInValet }
         try removingOriginals ? move() : copy(keys)
     }
