@@ -142,14 +142,15 @@ struct BackupRestoreCommand: ParsableCommand {
         let given = try password.read(.password, after: passcode)
         let path = try BackupPath.absolute(file)
         try BackupPath.requireReadable(path)
+        try BackupFailure.requireUsableKeychain()
         let session = try CommandSession.forWholeKeychain(passcode: unlocking)
         // Checked before the password is prompted for.
-        try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in
+        try BackupFailure.translatingReadFailures(path, into: session.keychain) { () throws(KeychainFailure) in
             try session.keychain.checkBackup(atPath: path, acceptingCost: acceptCost)
         }
         try session.requireUnlocked()
         let password = try PasscodeInput.password.orPrompt(given)
-        let summary = try BackupFailure.translatingReadFailures(path) { () throws(KeychainFailure) in
+        let summary = try BackupFailure.translatingReadFailures(path, into: session.keychain) { () throws(KeychainFailure) in
             try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun, acceptingCost: acceptCost)
         }
         // A keychain in which nothing was before is usually a new one, in place of one that may have had a passcode.
@@ -185,8 +186,8 @@ struct BackupSnapshotCommand: ParsableCommand {
         commandName: "snapshot",
         abstract: "Copy the keychain file, for this device only.",
         discussion: """
-            The copy needs the same passcode and the same key file, credential, or TPM, which it does not contain. `valet backup \
-            restore-snapshot` puts it back.
+            The copy needs the same passcode and the same key file, credential, or TPM, which it does not contain, or the recovery key. \
+            `valet backup restore-snapshot` puts it back.
             """
     )
 
@@ -204,7 +205,7 @@ struct BackupSnapshotCommand: ParsableCommand {
             try session.keychain.snapshot(toPath: path, replacing: force)
         }
         try StandardOutput.write(
-            ["Copied the keychain. The copy opens only with the protector shown by `valet status`."],
+            ["Copied the keychain. The copy opens only with the protector shown by `valet status`, or with the recovery key."],
             afterAction: "the keychain was copied")
     }
 }
@@ -269,7 +270,7 @@ struct BackupRestoreSnapshotCommand: ParsableCommand {
     }
 
     private func restore(_ session: CommandSession, _ path: String, applying: Bool) throws(CommandFailure) -> SnapshotReport {
-        try BackupFailure.translatingSnapshotFailures(path) { () throws(KeychainFailure) in
+        try BackupFailure.translatingSnapshotFailures(path, into: session.keychain) { () throws(KeychainFailure) in
             try session.keychain.restoreSnapshot(fromPath: path, applying: applying, acceptingKeybag: acceptKeybag)
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainCore
+import KeychainEngine
 import KeychainSystem
 
 /// The path of a backup on the command line.
@@ -70,13 +71,14 @@ enum BackupFailure {
         }
     }
 
-    /// Runs `body`, which reads the backup at `path`.
+    /// Runs `body`, which reads the backup at `path` for `keychain`.
     static func translatingReadFailures<Result>(
-        _ path: String, _ body: () throws(KeychainFailure) -> Result
+        _ path: String, into keychain: LocalKeychain, _ body: () throws(KeychainFailure) -> Result
     ) throws(CommandFailure) -> Result {
         do throws(KeychainFailure) {
             return try body()
         } catch {
+            if let failure = unusableKeychain(error, keychain) { throw failure }
             switch error.status {
             case .itemNotFound:
                 throw CommandFailure(
@@ -84,6 +86,10 @@ enum BackupFailure {
             case .authFailed where error.refusal == .wrongPassword:
                 throw CommandFailure(
                     .unavailable, error.reason, advice: "Nothing was restored. Run the command again with the backup's password.")
+            case .decode where isDatabase(path):
+                throw CommandFailure(
+                    .usage, "\(ItemListing.escapingUnprintable(path)) is not a portable backup, but a snapshot or another database",
+                    advice: "Nothing was restored. `valet backup restore-snapshot` puts a snapshot back.")
             case .decode where !error.isDamage:
                 throw CommandFailure(.damaged, error.reason, advice: "Nothing was restored. Use another copy of the backup.")
             case .parameter:
@@ -98,9 +104,51 @@ enum BackupFailure {
         }
     }
 
-    /// Runs `body`, which reads the snapshot at `path`.
+    /// Throws if the keychain is damaged or gone, in which case nothing can be restored into it.
+    static func requireUsableKeychain() throws(CommandFailure) {
+        let keychain = try CommandSession.forWholeKeychain().keychain
+        do throws(KeychainFailure) {
+            _ = try keychain.sessionStatus()
+        } catch {
+            throw unusableKeychain(error, keychain) ?? CommandFailure(passcode: error)
+        }
+    }
+
+    /// The failure to restore a backup into a keychain that is damaged or gone; nil for another failure.
+    ///
+    /// Other commands advise to restore a backup then. Nothing is created in the place of a keychain that may only be missing for now, so a person has to
+    /// move what is left of it.
+    private static func unusableKeychain(_ failure: KeychainFailure, _ keychain: LocalKeychain) -> CommandFailure? {
+        let isLost =
+            failure.isDamage || failure.cause == .missing || failure.cause == .foreignFile || failure.remedy == .saveRefused
+            || failure.remedy == .restoreCopy
+        guard isLost, failure.subject == .store || failure.subject == .keybag || failure.subject == .keyFile,
+            let configuration = try? keychain.configuration()
+        else { return nil }
+        let directory = FileSystem.parent(of: configuration.storePath)
+        let files = (["", "-wal", "-shm"].map { configuration.storePath + $0 } + [configuration.keyDirectory]).filter(FileSystem.exists)
+        let names = (["lost"] + (2...99).map { "lost-\($0)" }).map { "\(directory)/\($0)" }
+        guard !files.isEmpty, let place = names.first(where: { !FileSystem.exists($0) }) else { return nil }
+        let quotedFiles = files.map(SourceFile.quotedForShell).joined(separator: " ")
+        let quotedPlace = SourceFile.quotedForShell(place)
+        return CommandFailure(
+            failure.isDamage ? .damaged : .unavailable, failure.reason,
+            advice: """
+                Nothing was restored. If the keychain cannot be repaired (`valet repair`) or put back, move its files away and run the command again: \
+                mkdir -m 700 -- \(quotedPlace) && mv -- \(quotedFiles) \(quotedPlace)
+                """)
+    }
+
+    private static func isDatabase(_ path: String) -> Bool {
+        let header = Array("SQLite format 3\0".utf8)
+        var bytes = [UInt8](repeating: 0, count: header.count)
+        guard let file = try? OpenFile(path, .read, followsLinks: true) else { return false }
+        return (try? file.descriptor.read(into: &bytes, at: 0)) == header.count && bytes == header
+    }
+
+    /// Runs `body`, which reads the snapshot at `path` for `keychain`.
     static func translatingSnapshotFailures<Result>(
-        _ path: String, _ body: () throws(KeychainFailure) -> Result
+        _ path: String, into keychain: LocalKeychain, _ body: () throws(KeychainFailure) -> Result
     ) throws(CommandFailure) -> Result {
         do throws(KeychainFailure) {
             return try body()
@@ -124,10 +172,22 @@ enum BackupFailure {
             case .notAvailable where (error.subject == .keyFile || error.subject == .keybag) && error.remedy == nil:
                 throw CommandFailure(
                     .unavailable, error.reason,
-                    advice: "Nothing was changed. A snapshot opens only with the key of the keychain that it was taken of.")
+                    advice: snapshotKeyAdvice(path, keychain))
             default: throw CommandFailure(error)
             }
         }
+    }
+
+    /// The recovery key opens a keychain, so without the protector a snapshot has to be put in its place first.
+    private static func snapshotKeyAdvice(_ path: String, _ keychain: LocalKeychain) -> String {
+        let need = "Nothing was changed. A snapshot opens only with the key of the keychain that it was taken of."
+        guard let store = try? keychain.configuration().storePath, !FileSystem.exists(store) else { return need }
+        let place = SourceFile.quotedForShell(store)
+        let directory = SourceFile.quotedForShell(FileSystem.parent(of: store))
+        return """
+            \(need) If you have only its recovery key, copy it, then run `valet recovery use`: \
+            (umask 077 && mkdir -p -- \(directory) && cp -- \(SourceFile.quotedForShell(path)) \(place))
+            """
     }
 
     static func alreadyExists(_ path: String) -> CommandFailure {
