@@ -61,10 +61,8 @@ struct FailureReasonTests {
             """, inMountNamespace: true)
         try #require(lines.count == 3, "\(lines)")
         #expect(lines[..<2] == ["done", "done"])
-        #expect(
-            lines[2]
-                == "readOnly | -25292 | The keychain is read-only. Make the directory of the keychain writable, or set KEYCHAIN_HOME to another one."
-        )
+        #expect(lines[2].hasPrefix("readOnly | -25292 | The keychain is read-only: /"))
+        #expect(lines[2].hasSuffix(". Make the directory of the keychain writable, or set KEYCHAIN_HOME to another one."))
     }
 
     @Test(

@@ -38,7 +38,7 @@ package struct FileLocation: Equatable, Sendable {
             try Self.refuseDanglingLink(above: directory)
             return nil
         } catch {
-            throw KeychainFailure(.notAvailable, "cannot examine \(directory): \(error)")
+            throw KeychainFailure(.notAvailable, "cannot examine \(directory): \(error)\(FileSystem.denial(error, of: directory))")
         }
     }
 

@@ -69,7 +69,7 @@ package struct FileStatus: Equatable, Sendable {
         } catch .notFound {
             return nil
         } catch {
-            throw KeychainFailure(.notAvailable, "cannot examine \(path): \(error)", path: path)
+            throw KeychainFailure(.notAvailable, "cannot examine \(path): \(error)\(FileSystem.denial(error, of: path))", path: path)
         }
     }
 }

@@ -178,7 +178,23 @@ package enum FileSystem {
                 .notAvailable, "the disk is full: nothing was created in \(directory)", path: directory, cause: .diskFull)
         }
         let status: KeychainStatus = error.isWriteDenied ? .readOnly : error.isInputOutputError ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "cannot create files in \(directory): \(error)", path: directory)
+        return KeychainFailure(status, "cannot create files in \(directory): \(error)\(denial(error, of: directory))", path: directory)
+    }
+
+    /// Says who may use the directory that denies access to a path, as the end of a reason; empty for other errors.
+    static func denial(_ error: Errno, of path: String) -> String {
+        guard error == .accessDenied, path.hasPrefix("/") else { return "" }
+        var directory = path
+        // A name that does not exist, or cannot be examined, is in a directory that can be.
+        while true {
+            if let status = try? FileStatus(of: directory, followsLinks: true), status.kind == .directory {
+                let mode = String(status.permissions, radix: 8)
+                let user = CurrentProcess.effectiveUserID
+                return "; \(directory) belongs to user \(status.owner) and has mode \(mode), and this is user \(user)"
+            }
+            guard directory != "/" else { return "" }
+            directory = parent(of: directory)
+        }
     }
 }
 

@@ -148,7 +148,7 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
     }
 
     /// Whether ``errorDescription`` contains ``failureReason``.
-    private var problemNamesCause: Bool { [.unavailable, .protectorUnavailable].contains(reason) }
+    private var problemNamesCause: Bool { [.unavailable, .readOnly, .protectorUnavailable].contains(reason) }
 
     private var problem: String {
         guard problemNamesCause, let failureReason else { return plainProblem + "." }
