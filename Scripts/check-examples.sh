@@ -70,7 +70,8 @@ container() {
             unshare --user --map-user=1000 --map-group=1000 --root="$root" /spaceball
         )
     fi
-    inside=(env -i "PATH=$PATH" KEYCHAIN_HOME=/var/lib/spaceball/keychain CREDENTIALS_DIRECTORY=/run/credentials "${inside[@]}")
+    # The variables of the image.
+    inside=(env -i "PATH=$PATH" $(sed -n 's/^ENV //p' Examples/Container/Dockerfile) "${inside[@]}")
     if output=$("${inside[@]}" 2>&1); then fail "Without a token, spaceball must fail; it printed: $output"; fi
     printf 'swordfish\n' | "${inside[@]}" store
     output=$("${inside[@]}")

@@ -145,6 +145,13 @@ package struct SystemdCredential: DeviceProtector {
             }
             return secret
         } catch {
+            guard error.cause != .missing else {
+                // It may be missing for a keychain that does not exist yet, which has no recovery key.
+                throw KeychainFailure(
+                    .notAvailable,
+                    "the systemd credential \(path) does not exist: check its name and directory, or use the recovery key if one was made",
+                    path: path, subject: .credential, cause: .missing)
+            }
             throw error.located(at: path, subject: .credential)
         }
     }
