@@ -19,6 +19,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     static var current: Errno { Errno(rawValue: errno) }
 
     package static let accessDenied = Errno(rawValue: EACCES)
+    package static let argumentsTooLarge = Errno(rawValue: E2BIG)
     package static let badDescriptor = Errno(rawValue: EBADF)
     package static let connectionReset = Errno(rawValue: ECONNRESET)
     package static let exists = Errno(rawValue: EEXIST)

@@ -69,7 +69,7 @@ struct ExportCommand: ParsableCommand {
             "Write \(secrets.count == 1 ? "1 secret" : "\(secrets.count) secrets") unencrypted?", isGiven: yes, "export",
             otherwise: "nothing was written")
         if let path {
-            try OutputFile.write(Data(text.utf8), to: path)
+            try OutputFile.write(Data(text.utf8), to: path, alternative: "use --output-fd, such as --output-fd 1 for standard output")
         } else if let destination {
             do throws(Errno) {
                 try destination.writeAll(text.utf8)

@@ -45,7 +45,7 @@ struct GetCommand: ParsableCommand {
             throw session.addingOtherPlaces(of: key, than: selected, to: error)
         }
         if let outputPath {
-            try OutputFile.write(secret, to: outputPath)
+            try OutputFile.write(secret, to: outputPath, alternative: "omit --output and redirect standard output")
         } else {
             if StandardOutput.isTerminal { secret.append(UInt8(ascii: "\n")) }
             try StandardOutput.write(secret)
@@ -55,12 +55,13 @@ struct GetCommand: ParsableCommand {
 
 /// The file of `--output`: published atomically, readable only by its owner.
 enum OutputFile {
-    static func write(_ data: Data, to path: String) throws(CommandFailure) {
+    /// `alternative` is what to do if the output is for something else than a file.
+    static func write(_ data: Data, to path: String, alternative: String) throws(CommandFailure) {
         // Renaming over a device, a pipe or a link would put a file in its place.
         if let status = try? FileStatus(of: path), status.kind != .regularFile {
             throw CommandFailure(
                 .usage, "the path given to --output is not a regular file",
-                advice: "Give the path of a file, or omit --output and redirect standard output."
+                advice: "Give the path of a file, or \(alternative)."
             )
         }
         do throws(KeychainFailure) {

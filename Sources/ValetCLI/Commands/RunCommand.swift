@@ -210,13 +210,17 @@ struct RunCommand: ParsableCommand {
         ProcessHardening.restoreForExecution()
         TPMLibraryLog.restore()
         let error = ArgumentText.executeCommandAfterTerminator()
-        let isMissing = error == .notFound
-        throw CommandFailure(
-            isMissing ? .commandNotFound : .notExecutable,
-            isMissing ? "the command was not found" : "the command cannot be executed: \(error)",
-            advice: isMissing
-                ? "Check its name and PATH." : "Check that the file is executable and that its arguments are not too large."
-        )
+        switch error {
+        case .notFound:
+            throw CommandFailure(.commandNotFound, "the command was not found", advice: "Check its name and PATH.")
+        case .argumentsTooLarge:
+            throw CommandFailure(
+                .notExecutable, "the command cannot be executed: its arguments and environment are too large",
+                advice: "Pass large secrets with --fd: a variable holds at most 128 KiB.")
+        default:
+            throw CommandFailure(
+                .notExecutable, "the command cannot be executed: \(error)", advice: "Check that the file is executable.")
+        }
     }
 }
 
