@@ -50,8 +50,9 @@ struct ImportOptions: ParsableArguments {
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         if !content.secrets.isEmpty { try session.requireUnlocked(for: selected.accessibility) }
         let plan = try session.perform { try ImportPlan(content, into: selected, overwriting: overwrite) }
+        if !dryRun { try session.perform { try plan.execute(in: selected) } }
+        session.warnOfOtherPlaces(of: content.secrets.map(\.key), than: selected)
         if dryRun { return try plan.show() }
-        try session.perform { try plan.execute(in: selected) }
         try plan.report()
     }
 }

@@ -47,9 +47,7 @@ struct SetCommand: ParsableCommand {
                 try selected.valet.setObject(secret, forKey: key)
             }
         }
-        // Programs find the item of one place only, so a second one with the same key is often a mistake.
-        let others = session.otherPlaces(of: key, than: selected)
-        if !others.isEmpty { WarningLog.add("an item with this key also exists with \(others.joined(separator: ", and with "))") }
+        session.warnOfOtherPlaces(of: [key], than: selected)
     }
 }
 

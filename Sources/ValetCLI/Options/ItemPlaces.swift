@@ -115,13 +115,27 @@ struct PlaceDescription {
 }
 
 extension CommandSession {
-    /// Returns the options with which a key of this name is found in valets of other programs, or of another accessibility, and otherwise the same
-    /// name.
+    /// Adds a warning if items with some of these keys are in other valets too.
     ///
-    /// Returns nothing if the search fails: it only adds to a message.
-    func otherPlaces(of key: String, than selected: SelectedValet) -> [String] {
-        let found = try? keychain.places(ofAccount: key, services: selected.siblings.map(\.service))
-        return Self.options(ofSiblings: selected, in: found ?? [])
+    /// The valets are those of other programs, or of another accessibility, and otherwise the same name. Programs find the item of one place only,
+    /// so a second one with the same key is often a mistake. If the search fails, there is no warning.
+    func warnOfOtherPlaces(of keys: [String], than selected: SelectedValet) {
+        let siblings = selected.siblings
+        let services = siblings.map(\.service)
+        var counts: [String: Int] = [:]
+        for key in keys {
+            let found = (try? keychain.places(ofAccount: key, services: services)) ?? []
+            for place in Self.options(of: siblings, otherThan: selected, in: found) { counts[place, default: 0] += 1 }
+        }
+        guard !counts.isEmpty else { return }
+        let places = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        guard keys.count > 1 else {
+            WarningLog.add("an item with this key also exists with \(places.map(\.key).joined(separator: ", and with "))")
+            return
+        }
+        let phrases = places.prefix(3).map { place, count in "\(count) of these keys also \(count == 1 ? "exists" : "exist") with \(place)"
+        }
+        WarningLog.add(phrases.joined(separator: ", and ") + (places.count > 3 ? ", and others with other options" : ""))
     }
 
     /// Adds to the failure of a missing item where an item with this key is, or that there is no keychain yet.
@@ -137,15 +151,16 @@ extension CommandSession {
                 advice:
                     "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
         }
-        let places = Self.options(ofSiblings: selected, in: found) + Self.otherIdentifiers(than: selected, in: found)
+        let places = Self.options(of: selected.siblings, otherThan: selected, in: found) + Self.otherIdentifiers(than: selected, in: found)
         guard !places.isEmpty else { return failure }
         return CommandFailure(
             failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
     }
 
     /// The options of places that differ from a valet in the program or the accessibility only.
-    private static func options(ofSiblings selected: SelectedValet, in places: [ItemPlace]) -> [String] {
-        let siblings = selected.siblings
+    private static func options(
+        of siblings: [SelectedValet], otherThan selected: SelectedValet, in places: [ItemPlace]
+    ) -> [String] {
         let own = selected.service
         return places.compactMap { place in
             let isOwnProgram = place.accessGroup == selected.accessGroup
