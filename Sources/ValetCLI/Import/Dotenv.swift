@@ -29,7 +29,7 @@ struct Dotenv {
 
     private static let referencePrefix = "valet:"
 
-    private static func isReference(_ value: String) -> Bool { value.utf8.starts(with: referencePrefix.utf8) }
+    fileprivate static func isReference(_ value: String) -> Bool { value.utf8.starts(with: referencePrefix.utf8) }
 
     let assignments: [Assignment]
 
@@ -113,13 +113,15 @@ private struct DotenvParser {
                 if value.last.map(isSpace) ?? isSpaceBefore { break }
                 throw problem(
                     "# without a space before it is read differently by different programs",
-                    "Put the value in single quotes, or a space before the comment.")
+                    Self.advice(for: value, "Put the value in single quotes, or a space before the comment."))
             }
             // Shells remove these, and other programs do not.
             guard !"\\'\"".unicodeScalars.contains(next) else {
                 throw problem(
                     "quotes within a value and a backslash outside of quotes are read differently by different programs",
-                    "Put the value in single quotes, or, if it contains one, in double quotes with \\ before each \\ and \".")
+                    Self.advice(
+                        for: value,
+                        "Put the value in single quotes, or, if it contains one, in double quotes with \\ before each \\ and \"."))
             }
             value.append(next)
             rest.removeFirst()
@@ -142,6 +144,12 @@ private struct DotenvParser {
                 try requireEndOfLine()
                 if quote == "\"" { try requireNoReference(unescaped, start) }
                 return String(value)
+            }
+            if quote == "\"", next == "\\", rest.first.map(isLineBreak) ?? false {
+                // Shells remove both.
+                throw problem(
+                    "a backslash at the end of a line is read differently by different programs",
+                    "Put the value in single quotes, or write \\\\ for a backslash.")
             }
             if quote == "\"", next == "\\", let escaped = rest.first.flatMap(Self.escape) {
                 rest.removeFirst()
@@ -180,8 +188,15 @@ private struct DotenvParser {
             let what = scalar == "`" ? "a backquote" : "$ before a name or a bracket"
             throw Problem(
                 line: line, reason: "\(what) is read differently by different programs",
-                advice: "Write the text itself, or put the value in single quotes if it is meant literally.")
+                advice: Self.advice(for: value, "Write the text itself, or put the value in single quotes if it is meant literally."))
         }
+    }
+
+    /// Returns the advice for a value that begins like this one: in single quotes a reference would be text.
+    private static func advice(for value: String.UnicodeScalarView, _ advice: String) -> String {
+        guard Dotenv.isReference(String(value)) else { return advice }
+        return
+            "Put a reference in double quotes, with \\ before each \", \\, $, and backquote, or the value in single quotes if it is no reference."
     }
 
     private mutating func requireEndOfLine() throws(Problem) {
