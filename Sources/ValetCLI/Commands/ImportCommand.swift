@@ -169,8 +169,9 @@ struct ImportCSVCommand: ParsableCommand {
         commandName: "csv",
         abstract: "Import the passwords of a CSV file from Bitwarden, 1Password, KeePassXC, Firefox, or Chrome.",
         discussion: """
-            The format is recognized by the names of the columns. The keys are NAME/USER, or NAME for an entry without a user. Notes, other \
-            fields, and one-time password seeds are counted and left out.
+            The format is recognized by the names of the columns. The keys are NAME/USER, or NAME for an entry without a user; those of \
+            KeePassXC begin with the names of the groups below the root. Entries without a name, notes, other fields, and one-time password \
+            seeds are left out and shown.
             """
     )
 

@@ -53,6 +53,7 @@ struct ImportPlan {
             try StandardOutput.writeLine("\(ItemListing.escapingUnprintable(secret.key))\t\(secret.place)\(note)")
         }
         for omission in content.omissions { try StandardOutput.writeLine("not imported: \(omission.note)") }
+        if steps.isEmpty { WarningLog.add("the source has no secrets") }
     }
 
     // MARK: Carrying out

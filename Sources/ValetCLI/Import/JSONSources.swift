@@ -36,6 +36,11 @@ struct DockerSource: SecretSource {
                 .usage, "\(file.name) is not a configuration of Docker; nothing was stored",
                 advice: "Give the path of its config.json, usually ~/.docker/config.json.")
         }
+        guard configuration.auths != nil || configuration.credHelpers != nil || configuration.credsStore != nil else {
+            throw CommandFailure(
+                .usage, "\(file.name) has none of auths, credHelpers, and credsStore, as a configuration of Docker; nothing was stored",
+                advice: "Check that it is the right file, usually ~/.docker/config.json.")
+        }
         if let repeatedName {
             throw CommandFailure(
                 .usage, "\(ItemListing.escapingUnprintable(repeatedName)) is given twice in \(file.name); nothing was stored",
@@ -87,8 +92,12 @@ struct JSONSource: SecretSource {
         let text = Data(try file.text().utf8)
         // The decoder's error may quote the text.
         guard let members = try? JSONDecoder().decode([String: String].self, from: text) else {
+            var members = JSONMembers([UInt8](text))
+            let problem =
+                members.problem().map { "\(file.name), line \($0.line): \($0.reason)" }
+                ?? "\(file.name) is not a JSON object whose members are all text"
             throw CommandFailure(
-                .usage, "\(file.name) is not a JSON object whose members are all text; nothing was stored",
+                .usage, "\(problem); nothing was stored",
                 advice: "Give a file of `valet export --format json`, or of the form {\"KEY\": \"SECRET\"}.")
         }
         // The decoder takes one of the two values, also of names that differ only in their Unicode normalization.
@@ -102,6 +111,63 @@ struct JSONSource: SecretSource {
             try content.add(FoundSecret(key: key, value: Data(value.utf8), place: "object"))
         }
         return content
+    }
+}
+
+/// Looks for the reason why a text is not a JSON object whose members are all text.
+private struct JSONMembers {
+    private let text: [UInt8]
+    private var index = 0
+    private let decoder = JSONDecoder()
+
+    init(_ text: [UInt8]) {
+        self.text = text
+    }
+
+    /// Returns the line and the reason, which has no value in it; nil if there is none.
+    mutating func problem() -> (line: Int, reason: String)? {
+        guard take("{") else { return found("there is no { of an object") }
+        guard !take("}") else { return end() }
+        repeat {
+            guard let name = string() else { return found("the name of a member is expected here, in double quotes") }
+            // Without a colon it may be a value, which is never shown.
+            guard take(":") else { return found("there is no colon after the name of a member") }
+            let shown = ItemListing.escapingUnprintable(name)
+            guard string() != nil else { return found("the value of \(shown) is not text in double quotes") }
+            guard !take("}") else { return end() }
+            guard take(",") else { return found("there is no comma or } after the value of \(shown)") }
+        } while true
+    }
+
+    private mutating func end() -> (line: Int, reason: String)? {
+        skipSpaces()
+        return index == text.count ? nil : found("there is text after the object")
+    }
+
+    private func found(_ reason: String) -> (line: Int, reason: String) {
+        (1 + text[..<index].count { $0 == UInt8(ascii: "\n") }, reason)
+    }
+
+    private mutating func take(_ character: Unicode.Scalar) -> Bool {
+        skipSpaces()
+        guard index < text.count, text[index] == UInt8(ascii: character) else { return false }
+        index += 1
+        return true
+    }
+
+    /// Reads a string, or nothing if it is not valid.
+    private mutating func string() -> String? {
+        skipSpaces()
+        guard index < text.count, text[index] == UInt8(ascii: "\"") else { return nil }
+        var end = index + 1
+        while end < text.count, text[end] != UInt8(ascii: "\"") { end += text[end] == UInt8(ascii: "\\") ? 2 : 1 }
+        guard end < text.count, let string = try? decoder.decode(String.self, from: Data(text[index...end])) else { return nil }
+        index = end + 1
+        return string
+    }
+
+    private mutating func skipSpaces() {
+        while index < text.count, " \t\r\n".utf8.contains(text[index]) { index += 1 }
     }
 }
 

@@ -26,7 +26,9 @@ struct NetrcSource: SecretSource {
             case ("account", true):
                 _ = try value(of: word, &words)
                 entry?.hasAccount = true
-            case ("macdef", _): words.skipMacro()
+            case ("macdef", _):
+                words.skipMacro()
+                content.omissions.append(.init(note: "line \(line): a macro is not imported"))
             default:
                 throw failure(line, "a word is not machine, default, login, password, account, or macdef")
             }

@@ -23,10 +23,17 @@ struct PasswordTableSource: SecretSource {
             }
             let place = "line \(row.line)"
             let name = format.name(row.fields)
-            guard !name.isEmpty else { throw failure(row.line, "the entry has no name") }
+            for column in format.unused where !row.fields[column].isEmpty { unusedCounts[header.fields[column], default: 0] += 1 }
+            guard !name.isEmpty else {
+                // Another export would have it too.
+                content.omissions.append(
+                    .init(
+                        note: "\(place): the entry has no name; give it one in the password manager",
+                        isEmpty: row.fields[format.password].isEmpty))
+                continue
+            }
             let user = row.fields[format.user]
             let key = user.isEmpty ? name : "\(name)/\(user)"
-            for column in format.unused where !row.fields[column].isEmpty { unusedCounts[header.fields[column], default: 0] += 1 }
             try content.add(FoundSecret(key: key, value: Data(row.fields[format.password].utf8), place: place))
         }
         for (column, count) in unusedCounts.sorted(by: { $0.key < $1.key }) {
