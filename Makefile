@@ -21,6 +21,8 @@ test-all: test  ## run `make test`, then everything at full scale with all trait
 	@Scripts/check-c.sh
 	@Scripts/check-examples.sh
 	@Scripts/check-examples.sh server
+	@$(MAKE) sync-planted
+	@$(SWIFT) run -c release SyncStorm --seeds 20000 --each-state 10
 	@Scripts/sanitize.sh all
 
 test-objective-c: install-dependencies  ## build and test the Objective-C classes; installs GNUstep

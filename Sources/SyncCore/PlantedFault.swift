@@ -10,7 +10,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case deletionFromAbsence, notFiniteDates, dropsLongerList, sealWithoutReadingOwnLog, sameLogAfterFork
     // Checkpoints
     case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, purgeBeforeCheckpoint
-    case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces, keepsLostCheckpoint
+    case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces, keepsLostCheckpoint, waitsForEarlierClock
     // Devices and keys
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey

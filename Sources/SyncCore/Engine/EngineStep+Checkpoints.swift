@@ -256,7 +256,8 @@ extension EngineStep {
             return
         }
         // A time further ahead was chosen before the clock was set back.
-        guard now >= time || time - now > Self.longestHealingDelaySeconds else { return }
+        let isOutdated = time - now > Self.longestHealingDelaySeconds && !isPlanted(.waitsForEarlierClock)
+        guard now >= time || isOutdated else { return }
         if let last = try ownCheckpoint()?.seconds, abs(now - last) < 86_400 {
             effects.append(.wake(at: last + 86_400))
             return
