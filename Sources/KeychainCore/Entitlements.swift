@@ -14,8 +14,15 @@ package struct Entitlements: Hashable, Sendable {
     /// The source of the entitlements, for error messages: a file's path or a phrase.
     package let origin: String
 
+    /// A group that no program may use, for the error message.
+    private let reservedGroup: String?
+
     /// The group of tokens: readable, never writable.
     package static let tokenGroup = "com.apple.token"
+    /// The beginning of the names of groups whose items are the keys of synchronization itself.
+    ///
+    /// These never leave the device, and no program may use them.
+    package static let synchronizationGroupPrefix = "keychain-sync."
 
     package init(
         applicationIdentifier: String,
@@ -32,6 +39,8 @@ package struct Entitlements: Hashable, Sendable {
         where !group.isEmpty && !ordered.contains(where: group.hasSameBytes) {
             ordered.append(group)
         }
+        reservedGroup = ordered.first { $0.hasPrefix(Self.synchronizationGroupPrefix) }
+        ordered.removeAll { $0.hasPrefix(Self.synchronizationGroupPrefix) }
         accessGroups = ordered.filter { $0 != Self.tokenGroup } + ordered.filter { $0 == Self.tokenGroup }
         self.isAppClip = isAppClip
         self.origin = origin
@@ -87,6 +96,11 @@ extension Entitlements {
     }
 
     private func requireAnyGroup() throws(KeychainFailure) {
+        if let reservedGroup {
+            throw KeychainFailure(
+                .missingEntitlement,
+                "'\(reservedGroup)' belongs to synchronization itself, so no program may use it: remove it from \(origin)")
+        }
         guard !accessGroups.isEmpty else { throw noGroups }
         guard !isAppClip || accessGroups.filter({ $0 != Self.tokenGroup }) == [applicationIdentifier] else {
             throw KeychainFailure(.restrictedAPI, "an app clip may use its own access group only")

@@ -43,4 +43,21 @@ struct EntitlementsTests {
         #expect(entitlements.canRead("k") && entitlements.canWrite("own"))
         for group in ["other", "", "K", "k "] { #expect(!entitlements.canRead(group) && !entitlements.canWrite(group)) }
     }
+
+    /// Its items are the keys of synchronization, which a program could use to read what other devices write.
+    @Test("A group of synchronization itself is refused, whichever entitlement names it")
+    func synchronizationGroup() {
+        let group = Entitlements.synchronizationGroupPrefix + "circle"
+        let all = [
+            Entitlements(applicationIdentifier: "own", keychainAccessGroups: [group, "k"]), Entitlements(applicationIdentifier: group),
+            Entitlements(applicationIdentifier: "own", associatedApplicationIdentifiers: [group]),
+            Entitlements(applicationIdentifier: "own", applicationGroups: [group]),
+        ]
+        for entitlements in all {
+            #expect(!entitlements.canRead(group) && !entitlements.canWrite(group) && entitlements.defaultGroup != group)
+            let failure = #expect(throws: KeychainFailure.self) { try entitlements.groups(forSearchNaming: nil, access: .read) }
+            #expect(failure?.status == .missingEntitlement)
+            #expect(throws: KeychainFailure.self) { try entitlements.group(forNewItemNaming: nil) }
+        }
+    }
 }

@@ -21,11 +21,6 @@ extension SealedKeychain {
     }
 }
 
-extension SyncContent {
-    /// The beginning of the names of access groups whose items belong to synchronization itself, and never leave the device.
-    package static let ownGroupPrefix = "keychain-sync."
-}
-
 /// The items that synchronize, of all access groups: opens rows for sending, and seals what was received.
 ///
 /// The columns of a row are not encrypted, so each row is authenticated before it decides anything. A row that was altered is not a write or a
@@ -208,7 +203,7 @@ private struct ReceivedItem {
             attributes.entries.allSatisfy({ $0.attribute.belongs(to: content.itemClass) && $0.value.isOf($0.attribute.kind) }),
             attributes.flag(.synchronizable) == true, attributes.flag(.tombstone) != true, attributes[.sha1] == nil,
             attributes.text(.accessible) == content.accessibility.rawValue,
-            let group = attributes.text(.accessGroup), !group.isEmpty, !group.hasPrefix(SyncContent.ownGroupPrefix),
+            let group = attributes.text(.accessGroup), !group.isEmpty, !group.hasPrefix(Entitlements.synchronizationGroupPrefix),
             let modified = attributes.seconds(.modificationDate), modified.isFinite,
             attributes.seconds(.creationDate)?.isFinite == true,
             attributes.byteCount + (content.secret?.count ?? 0) <= SealedKeychain.largestItemByteCount
