@@ -534,11 +534,11 @@ keychain_checksummed_file *keychain_checksummed_file_of(sqlite3_file *file) {
     return is_ours ? ours(file) : NULL;
 }
 
-void keychain_checksummed_file_wrap(
+int keychain_checksummed_file_wrap(
     keychain_checksummed_file *file, sqlite3_file *real_file, const char *name, keychain_file_identity identity, bool has_own_locks) {
     bool shares = real_file->pMethods->iVersion >= 2 && real_file->pMethods->xShmMap != NULL;
     *file = (keychain_checksummed_file){
         .base = {.pMethods = shares ? &with_shared_memory : &without_shared_memory}, .real = real_file, .state = KEYCHAIN_PAGES_UNKNOWN,
         .name = name, .identity = identity, .locks = {.database = -1, .shared_memory = -1}};
-    if (has_own_locks) keychain_file_locks_open(&file->locks, name, identity);
+    return has_own_locks ? keychain_file_locks_open(&file->locks, name, identity) : SQLITE_OK;
 }

@@ -68,8 +68,9 @@ enum {
 /* Returns the file if it was wrapped by keychain_checksummed_file_wrap, and otherwise NULL. */
 keychain_checksummed_file *keychain_checksummed_file_of(sqlite3_file *file);
 
-/* Wraps a file of the base VFS that is open. `has_own_locks`: not those of the base VFS. */
-void keychain_checksummed_file_wrap(
+/* Wraps a file of the base VFS that is open. `has_own_locks`: not those of the base VFS. Returns a result code of SQLite: SQLITE_NOTFOUND if the
+   name does not lead to this file any more. */
+int keychain_checksummed_file_wrap(
     keychain_checksummed_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity, bool has_own_locks);
 
 /* Compares a frame that SQLite has read with the map of frames. `page`: the page number in the frame. Returns SQLITE_OK, or

@@ -20,11 +20,40 @@ enum { FIRST_OF_INDEX = 120, IN_USE = FIRST_OF_INDEX + SQLITE_SHM_NLOCK };
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static keychain_file_locks *first_locks;
 
+static bool is_file(int descriptor, keychain_file_identity identity) {
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && identity.is_known && (uint64_t)status.st_dev == identity.device
+        && (uint64_t)status.st_ino == identity.inode;
+}
+
+/* Opens a file without changing it. Returns SQLITE_NOTFOUND if its name leads to another file by now, or to none, and SQLITE_CANTOPEN if it
+   cannot be opened, for example without a free descriptor. */
+static int open_file(const char *path, keychain_file_identity identity, int *result) {
+    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) return errno == ENOENT || errno == ELOOP ? SQLITE_NOTFOUND : SQLITE_CANTOPEN;
+    /* Numbers up to 2 are those of the standard streams, which a program may write to although it has closed them. */
+    int usable = descriptor > 2 ? descriptor : fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    if (usable != descriptor) (void)close(descriptor);
+    if (usable < 0) return SQLITE_CANTOPEN;
+    if (!is_file(usable, identity)) {
+        (void)close(usable);
+        return SQLITE_NOTFOUND;
+    }
+    *result = usable;
+    return SQLITE_OK;
+}
+
+/* Closes a descriptor unless the program has closed it: the number may belong to a file of the program by now. */
+static void close_file(int descriptor, keychain_file_identity identity) {
+    if (descriptor >= 0 && is_file(descriptor, identity)) (void)close(descriptor);
+}
+
 /* A child of fork(2) has a copy of each descriptor, and would keep the locks although the parent has ended. */
 static void close_in_child(void) {
     for (keychain_file_locks *locks = first_locks; locks; locks = locks->next) {
-        if (locks->database >= 0) (void)close(locks->database);
-        if (locks->shared_memory >= 0) (void)close(locks->shared_memory);
+        close_file(locks->database, locks->database_identity);
+        close_file(locks->shared_memory, locks->shared_memory_identity);
         locks->database = locks->shared_memory = -1;
     }
     pthread_mutex_unlock(&list_lock);
@@ -33,30 +62,6 @@ static void close_in_child(void) {
 static void lock_list(void) { pthread_mutex_lock(&list_lock); }
 static void unlock_list(void) { pthread_mutex_unlock(&list_lock); }
 static void register_handlers(void) { (void)pthread_atfork(lock_list, unlock_list, close_in_child); }
-
-static bool is_file(int descriptor, keychain_file_identity identity) {
-    struct stat status;
-    return fstat(descriptor, &status) == 0 && identity.is_known && (uint64_t)status.st_dev == identity.device
-        && (uint64_t)status.st_ino == identity.inode;
-}
-
-/* Opens a file without changing it; -1 if it cannot be opened, or is another file by now. */
-static int open_file(const char *path, keychain_file_identity identity) {
-    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (descriptor < 0) descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (descriptor < 0) return -1;
-    /* Numbers up to 2 are those of the standard streams, which a program may write to although it has closed them. */
-    int usable = descriptor > 2 ? descriptor : fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
-    if (usable != descriptor) (void)close(descriptor);
-    if (usable >= 0 && is_file(usable, identity)) return usable;
-    if (usable >= 0) (void)close(usable);
-    return -1;
-}
-
-/* Closes a descriptor unless the program has closed it: the number may belong to a file of the program by now. */
-static void close_file(int descriptor, keychain_file_identity identity) {
-    if (descriptor >= 0 && is_file(descriptor, identity)) (void)close(descriptor);
-}
 
 /* MARK: One lock */
 
@@ -80,21 +85,23 @@ static bool supports_locks(int descriptor) {
 
 /* MARK: The database */
 
-void keychain_file_locks_open(keychain_file_locks *locks, const char *path, keychain_file_identity identity) {
+int keychain_file_locks_open(keychain_file_locks *locks, const char *path, keychain_file_identity identity) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, register_handlers);
-    int descriptor = open_file(path, identity);
-    if (descriptor >= 0 && !supports_locks(descriptor)) {
+    int descriptor = -1;
+    int code = open_file(path, identity, &descriptor);
+    if (code == SQLITE_OK && !supports_locks(descriptor)) {
         (void)close(descriptor);
         descriptor = -1;
     }
     *locks = (keychain_file_locks){
         .database = descriptor, .shared_memory = -1, .database_identity = identity, .level = SQLITE_LOCK_NONE, .is_listed = descriptor >= 0};
-    if (!locks->is_listed) return;
+    if (!locks->is_listed) return code;
     lock_list();
     locks->next = first_locks;
     first_locks = locks;
     unlock_list();
+    return SQLITE_OK;
 }
 
 void keychain_file_locks_close(keychain_file_locks *locks) {
@@ -171,10 +178,11 @@ int keychain_file_locks_is_reserved(const keychain_file_locks *locks, int *resul
 
 int keychain_file_locks_share(keychain_file_locks *locks, const char *path, keychain_file_identity identity) {
     if (locks->database < 0 || locks->shared_memory >= 0) return SQLITE_OK;
-    int descriptor = open_file(path, identity);
+    int descriptor = -1;
+    int code = open_file(path, identity, &descriptor);
     /* The file has lost its name, which the connection notices elsewhere. */
-    if (descriptor < 0) return SQLITE_OK;
-    int code = set(descriptor, F_RDLCK, IN_USE, 1, SQLITE_IOERR_SHMLOCK);
+    if (code != SQLITE_OK) return code == SQLITE_NOTFOUND ? SQLITE_OK : code;
+    code = set(descriptor, F_RDLCK, IN_USE, 1, SQLITE_IOERR_SHMLOCK);
     if (code != SQLITE_OK) {
         (void)close(descriptor);
         return code;

@@ -24,8 +24,9 @@ typedef struct keychain_file_locks {
     struct keychain_file_locks *next;
 } keychain_file_locks;
 
-/* Opens the descriptor for the locks on the database, which is the file of this identity. `locks` stays where it is until it is closed. */
-void keychain_file_locks_open(keychain_file_locks *locks, const char *path, keychain_file_identity identity);
+/* Opens the descriptor for the locks on the database, which is the file of this identity. `locks` stays where it is until it is closed. Returns a
+   result code of SQLite: SQLITE_NOTFOUND if the path does not lead to this file any more. */
+int keychain_file_locks_open(keychain_file_locks *locks, const char *path, keychain_file_identity identity);
 /* Ends all locks. */
 void keychain_file_locks_close(keychain_file_locks *locks);
 

@@ -26,14 +26,14 @@ static sqlite3_vfs *below(sqlite3_vfs *vfs) { return vfs->pAppData; }
 /* Whether the files are those of the operating system, and not those of a test. */
 static bool is_system_vfs(const sqlite3_vfs *vfs) { return strcmp(vfs->zName, "unix") == 0; }
 
-static void wrap(
+static int wrap(
     sqlite3_file *file, sqlite3_file *real, const char *name, keychain_file_identity identity, int flags, bool has_own_locks) {
     if (flags & SQLITE_OPEN_MAIN_DB) {
-        keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real, name, identity, has_own_locks);
-        return;
+        return keychain_checksummed_file_wrap((keychain_checksummed_file *)file, real, name, identity, has_own_locks);
     }
     keychain_checksummed_file *database = keychain_checksummed_file_of(sqlite3_database_file_object(name));
     keychain_wal_file_wrap((keychain_wal_file *)file, real, name, identity, database);
+    return SQLITE_OK;
 }
 
 /* Opens a file, and determines which file was opened: the one that has the name before and after the call. So a file that did not exist is
@@ -58,11 +58,16 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     sqlite3_file *real = (sqlite3_file *)((char *)file + HEAD_BYTE_COUNT);
     memset(file, 0, (size_t)vfs->szOsFile);
     if (!name) return SQLITE_CANTOPEN;
-    keychain_file_identity identity = {.is_known = false};
-    int code = open_identified(below(vfs), name, real, flags, opened_flags, &identity);
-    /* SQLite closes a file that has methods, even if opening it failed. */
-    if (real->pMethods) wrap(file, real, name, identity, flags, is_system_vfs(below(vfs)));
-    return code;
+    for (int attempt = 0; attempt < 10; attempt++) {
+        keychain_file_identity identity = {.is_known = false};
+        int code = open_identified(below(vfs), name, real, flags, opened_flags, &identity);
+        /* SQLite closes a file that has methods, even if opening it failed. */
+        int wrapped = real->pMethods ? wrap(file, real, name, identity, flags, is_system_vfs(below(vfs))) : SQLITE_OK;
+        if (code != SQLITE_OK || wrapped != SQLITE_NOTFOUND) return code == SQLITE_OK ? wrapped : code;
+        /* Replaced meanwhile: locks on the new file would not be on the one that was opened. */
+        (void)file->pMethods->xClose(file);
+    }
+    return SQLITE_CANTOPEN;
 }
 
 static int delete_file(sqlite3_vfs *vfs, const char *name, int syncs) { return below(vfs)->xDelete(below(vfs), name, syncs); }

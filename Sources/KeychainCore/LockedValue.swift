@@ -37,3 +37,24 @@ internal import CKeychainShims
         return try unsafe body(&value.pointee)
     }
 }
+
+/// A value that is made once.
+///
+/// A failure is not kept: its cause, such as a lack of descriptors, may be over at the next call.
+package final class FirstSuccess<Value: Sendable>: Sendable {
+    private let made = LockedValue<Value?>(nil)
+
+    package init() {}
+
+    /// Returns the value, which `make` makes if there is none yet.
+    package func value<Failure: Error>(_ make: () throws(Failure) -> Value) throws(Failure) -> Value {
+        if let value = made.withLock({ $0 }) { return value }
+        let value = try make()
+        return made.withLock { made in
+            // Of two that were made at the same moment, all callers use the first.
+            let first = made ?? value
+            made = first
+            return first
+        }
+    }
+}

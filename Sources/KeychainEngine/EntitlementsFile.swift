@@ -37,14 +37,14 @@ package enum EntitlementsFile {
 
     /// Reads a file; nil only if it is proved absent.
     ///
-    /// Throws `.missingEntitlement` if the file cannot be read, or belongs to another owner.
+    /// Throws `.missingEntitlement` if the file cannot be read, or belongs to another owner, and `.allocate` without memory or descriptors.
     static func contents(
         ofFile path: String, _ subject: String, owner: TrustedFile.Owner = .any
     ) throws(KeychainFailure) -> [UInt8]? {
         do throws(KeychainFailure) {
             return try TrustedFile.contents(path, byteLimit: byteLimit, owner: owner, subject: subject)
         } catch {
-            throw failure(error.reason, path)
+            throw error.status == .allocate ? error : failure(error.reason, path)
         }
     }
 

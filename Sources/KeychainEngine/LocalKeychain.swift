@@ -224,14 +224,14 @@ package enum DefaultKeychain {
     /// `.missingEntitlement` if the program's entitlements cannot be read.
     package static func current() throws(KeychainFailure) -> any Keychain {
         if let bound = try CurrentKeychain.boundKeychain() { return bound }
-        return try own.get()
+        return try own.value { () throws(KeychainFailure) in
+            LocalKeychain(
+                configuration: try .fromEnvironment(),
+                entitlements: try CallerEntitlements.ofThisProcess().resolve()
+            )
+        }
     }
 
     // Made once: the environment and the program do not change while the process runs.
-    private static let own: Result<LocalKeychain, KeychainFailure> = Result { () throws(KeychainFailure) in
-        LocalKeychain(
-            configuration: try .fromEnvironment(),
-            entitlements: try CallerEntitlements.ofThisProcess().resolve()
-        )
-    }
+    private static let own = FirstSuccess<LocalKeychain>()
 }

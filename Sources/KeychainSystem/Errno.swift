@@ -39,6 +39,8 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package static let wouldBlock = Errno(rawValue: EAGAIN)
 
     package var isDiskFull: Bool { rawValue == ENOSPC || self == .quotaExceeded }
+    /// The process or the system has no memory or no descriptors left, perhaps only for a moment.
+    package var isShortage: Bool { self == .noMemory || rawValue == EMFILE || rawValue == ENFILE }
     package var isInputOutputError: Bool { rawValue == EIO }
     /// The file, directory, or file system cannot be written by this user.
     package var isWriteDenied: Bool { self == .readOnlyFileSystem || self == .accessDenied || self == .notPermitted }

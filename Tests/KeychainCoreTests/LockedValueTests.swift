@@ -43,3 +43,17 @@ struct LockedValueTests {
         #expect(count.withLock { $0 } == 1)
     }
 }
+
+@Suite("A value that is made once")
+struct FirstSuccessTests {
+    private struct Shortage: Error {}
+
+    /// A program whose first call comes without a free descriptor would be refused until it is restarted.
+    @Test("A failure is not kept, and the first success is")
+    func failure() throws {
+        let value = FirstSuccess<Int>()
+        #expect(throws: Shortage.self) { try value.value { () throws(Shortage) in throw Shortage() } }
+        #expect(value.value { 1 } == 1)
+        #expect(try value.value { () throws(Shortage) in throw Shortage() } == 1)
+    }
+}

@@ -292,13 +292,14 @@ package struct KeyFile: DeviceProtector {
             // Every offset is below the byte count that is checked first.
             return try unsafe bytes.withBytes { (bytes) throws(KeychainFailure) in
                 guard bytes.count >= KeyFile.fixedByteCount, unsafe bytes.prefix(8).elementsEqual(KeyFile.magic) else {
-                    throw failure("is not a key file", .malformed)
+                    throw failure("is not a key file: put a copy of it back, or use the recovery key if one was made", .malformed)
                 }
                 guard unsafe bytes[8] == KeyFile.version else {
                     throw failure("was written by a newer version of this library", .newerVersion)
                 }
                 guard unsafe bytes[9..<25].elementsEqual(storeID.bytes) else {
-                    throw failure("belongs to another store", .otherStore)
+                    throw failure(
+                        "belongs to another store: put the right file there, or use the recovery key if one was made", .otherStore)
                 }
                 return try unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[25..<57]))
             }

@@ -127,7 +127,7 @@ package enum PrivateFile {
     }
 
     package static func readFailure(_ error: Errno, _ subject: String, _ path: String) -> KeychainFailure {
-        KeychainFailure(.notAvailable, "\(subject) \(path) cannot be read: \(error)")
+        KeychainFailure(error.isShortage ? .allocate : .notAvailable, "\(subject) \(path) cannot be read: \(error)")
     }
 
     private static func writeFailure(_ error: Errno, _ subject: String, _ path: String) -> KeychainFailure {

@@ -126,16 +126,21 @@ enum BackupFailure {
             let configuration = try? keychain.configuration()
         else { return nil }
         let directory = FileSystem.parent(of: configuration.storePath)
-        let files = (["", "-wal", "-shm"].map { configuration.storePath + $0 } + [configuration.keyDirectory]).filter(FileSystem.exists)
+        let files = [configuration.storePath, configuration.keyDirectory].filter(FileSystem.exists)
+        // Either file may go when this command ends.
+        let companions = ["-wal", "-shm"].map { configuration.storePath + $0 }.filter(FileSystem.exists).map(SourceFile.quotedForShell)
         let names = (["lost"] + (2...99).map { "lost-\($0)" }).map { "\(directory)/\($0)" }
-        guard !files.isEmpty, let place = names.first(where: { !FileSystem.exists($0) }) else { return nil }
-        let quotedFiles = files.map(SourceFile.quotedForShell).joined(separator: " ")
+        guard !files.isEmpty || !companions.isEmpty, let place = names.first(where: { !FileSystem.exists($0) }) else { return nil }
         let quotedPlace = SourceFile.quotedForShell(place)
+        let steps =
+            ["mkdir -m 700 -- \(quotedPlace)"]
+            + (files.isEmpty ? [] : ["mv -- \(files.map(SourceFile.quotedForShell).joined(separator: " ")) \(quotedPlace)"])
+            + (companions.isEmpty ? [] : ["{ mv -- \(companions.joined(separator: " ")) \(quotedPlace) 2>/dev/null; true; }"])
         return CommandFailure(
             failure.isDamage ? .damaged : .unavailable, failure.reason,
             advice: """
                 Nothing was restored. If the keychain cannot be repaired (`valet repair`) or put back, move its files away and run the command again: \
-                mkdir -m 700 -- \(quotedPlace) && mv -- \(quotedFiles) \(quotedPlace)
+                \(steps.joined(separator: " && "))
                 """)
     }
 

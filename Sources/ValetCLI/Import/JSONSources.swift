@@ -90,42 +90,40 @@ struct JSONSource: SecretSource {
 
     func read() throws(CommandFailure) -> SourceContent {
         let text = Data(try file.text().utf8)
-        // The decoder's error may quote the text.
-        guard let members = try? JSONDecoder().decode([String: String].self, from: text) else {
-            var members = JSONMembers([UInt8](text))
-            let problem =
-                members.problem().map { "\(file.name), line \($0.line): \($0.reason)" }
+        // Not the decoder's members: of two with one name, it takes one. Its error may quote the text.
+        var members = JSONMembers([UInt8](text))
+        let problem = members.read()
+        if problem != nil || (try? JSONDecoder().decode([String: String].self, from: text)) == nil {
+            let reason =
+                problem.map { "\(file.name), line \($0.line): \($0.reason)" }
                 ?? "\(file.name) is not a JSON object whose members are all text"
             throw CommandFailure(
-                .usage, "\(problem); nothing was stored",
+                .usage, "\(reason); nothing was stored",
                 advice: "Give a file of `valet export --format json`, or of the form {\"KEY\": \"SECRET\"}.")
         }
-        // The decoder takes one of the two values, also of names that differ only in their Unicode normalization.
-        if let name = JSONNames.firstRepeated(in: [UInt8](text)) {
-            throw CommandFailure(
-                .usage, "\(ItemListing.escapingUnprintable(name)) is given twice in \(file.name); nothing was stored",
-                advice: "Remove or rename one of the two.")
-        }
         var content = SourceContent(removalAdvice: file.removalAdvice())
-        for (key, value) in members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
-            try content.add(FoundSecret(key: key, value: Data(value.utf8), place: "object"))
+        for (name, value, line) in members.members.sorted(by: { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }) {
+            try content.add(FoundSecret(key: name, value: Data(value.utf8), place: "line \(line)"))
         }
         return content
     }
 }
 
-/// Looks for the reason why a text is not a JSON object whose members are all text.
+/// Reads a JSON object whose members are all text.
 private struct JSONMembers {
+    /// In their order, also those with one name.
+    private(set) var members: [(name: String, value: String, line: Int)] = []
     private let text: [UInt8]
     private var index = 0
+    private var line = 1
     private let decoder = JSONDecoder()
 
     init(_ text: [UInt8]) {
         self.text = text
     }
 
-    /// Returns the line and the reason, which has no value in it; nil if there is none.
-    mutating func problem() -> (line: Int, reason: String)? {
+    /// Reads all members, or returns the line and the reason, which has no value in it, why that is not possible.
+    mutating func read() -> (line: Int, reason: String)? {
         guard take("{") else { return found("there is no { of an object") }
         guard !take("}") else { return end() }
         repeat {
@@ -133,7 +131,9 @@ private struct JSONMembers {
             // Without a colon it may be a value, which is never shown.
             guard take(":") else { return found("there is no colon after the name of a member") }
             let shown = ItemListing.escapingUnprintable(name)
-            guard string() != nil else { return found("the value of \(shown) is not text in double quotes") }
+            let line = line
+            guard let value = string() else { return found("the value of \(shown) is not text in double quotes") }
+            members.append((name, value, line))
             guard !take("}") else { return end() }
             guard take(",") else { return found("there is no comma or } after the value of \(shown)") }
         } while true
@@ -144,9 +144,7 @@ private struct JSONMembers {
         return index == text.count ? nil : found("there is text after the object")
     }
 
-    private func found(_ reason: String) -> (line: Int, reason: String) {
-        (1 + text[..<index].count { $0 == UInt8(ascii: "\n") }, reason)
-    }
+    private func found(_ reason: String) -> (line: Int, reason: String) { (line, reason) }
 
     private mutating func take(_ character: Unicode.Scalar) -> Bool {
         skipSpaces()
@@ -167,7 +165,11 @@ private struct JSONMembers {
     }
 
     private mutating func skipSpaces() {
-        while index < text.count, " \t\r\n".utf8.contains(text[index]) { index += 1 }
+        while index < text.count, " \t\r\n".utf8.contains(text[index]) {
+            // Nowhere else in valid JSON is a line feed.
+            if text[index] == UInt8(ascii: "\n") { line += 1 }
+            index += 1
+        }
     }
 }
 

@@ -43,8 +43,8 @@ struct PasswordStoreSource: SecretSource {
 
     /// Returns the paths of the entries below the directory, without `.gpg`, in order.
     ///
-    /// Files and directories whose name begins with a dot are not entries. What cannot be examined, and a directory that contains itself
-    /// through a link, is an omission. `ancestors` are the directories on the way to this one.
+    /// What is neither an entry nor a file of pass, cannot be examined, or contains itself through a link, is an omission: a person who removes the
+    /// directory afterwards would lose it. `ancestors` are the directories on the way to this one.
     private func entryNames(
         in directory: String, prefix: String, _ ancestors: [FileStatus.Identity], _ content: inout SourceContent
     ) throws(CommandFailure) -> [String] {
@@ -63,25 +63,37 @@ struct PasswordStoreSource: SecretSource {
             return []
         }
         var entries: [String] = []
-        for name in names.sorted() where !name.hasPrefix(".") {
+        for name in names.sorted() where !Self.ownNames.contains(name) {
             let path = directory + "/" + name
+            let shownName = ItemListing.escapingUnprintable(prefix + name)
+            guard !name.hasPrefix(".") else {
+                content.omissions.append(.init(note: "\(shownName): its name begins with a dot"))
+                continue
+            }
             let status: FileStatus
             do throws(Errno) {
                 status = try FileStatus(of: path, followsLinks: true)
             } catch {
                 // A name that is not UTF-8 was changed when it was read, so nothing is found under it.
                 let reason = name.unicodeScalars.contains("\u{FFFD}") ? "its name is not UTF-8" : "\(error)"
-                content.omissions.append(.init(note: "\(ItemListing.escapingUnprintable(prefix + name)): \(reason)"))
+                content.omissions.append(.init(note: "\(shownName): \(reason)"))
                 continue
             }
             switch status.kind {
             case .directory: entries += try entryNames(in: path, prefix: prefix + name + "/", ancestors + [identity], &content)
             case .regularFile where name.hasSuffix(".gpg"): entries.append(prefix + name.dropLast(4))
-            default: break
+            default: content.omissions.append(.init(note: "\(shownName): it is not an entry of pass"))
             }
         }
         return entries
     }
+
+    /// The files of pass itself, and of git.
+    ///
+    /// Source: pass(1), FILES.
+    private static let ownNames: Set<String> = [
+        ".", "..", ".gpg-id", ".gpg-id.sig", ".extensions", ".public-keys", ".git", ".gitattributes", ".gitignore",
+    ]
 
     private func decrypt(_ name: String, _ gpg: String) throws(CommandFailure) -> [UInt8] {
         let process: PipedProcess
