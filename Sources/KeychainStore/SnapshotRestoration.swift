@@ -192,7 +192,7 @@ package struct SnapshotRestoration {
         do throws(KeychainFailure) {
             return try body()
         } catch {
-            guard error.isDamage, error.remedy != .closeElsewhere else { throw error }
+            guard error.isOfDamagedStore else { throw error }
             return nil
         }
     }
@@ -228,17 +228,16 @@ package struct SnapshotRestoration {
     ///
     /// Throws unless the file in its place is a store of this version, sound or damaged.
     private func requireReplaceable() throws(KeychainFailure) -> Bool {
-        guard try SQLiteItemStore.inspect(path, fileSystem: options.fileSystem) == .present else {
+        let isPresent = try unlessDamaged { () throws(KeychainFailure) in
+            guard try SQLiteItemStore.inspect(path, fileSystem: options.fileSystem) == .present else { return false }
+            try StoreOpener(path: path, options: options).requireStore()
+            return true
+        }
+        if isPresent == false {
             let (directory, _) = try FileLocation.split(path)
             try PrivateDirectory.make(directory)
-            return false
         }
-        do throws(KeychainFailure) {
-            try StoreOpener(path: path, options: options).requireStore()
-        } catch {
-            guard error.isDamage else { throw error }
-        }
-        return true
+        return isPresent ?? true
     }
 
     private func requireSoundSnapshot(_ copy: RepairCopy, _ source: String) throws(KeychainFailure) {
@@ -312,4 +311,11 @@ extension StoreSession {
         defer { connection.busyHandler.resetDeadline() }
         _ = try? connection.checkpointAndTruncate()
     }
+}
+
+extension KeychainFailure {
+    /// Whether the store cannot be read, and a copy may replace it. Its file may be empty.
+    ///
+    /// A store whose changes another process hides is sound after that process has ended.
+    package var isOfDamagedStore: Bool { cause == .empty || (isDamage && remedy != .closeElsewhere) }
 }

@@ -71,14 +71,14 @@ struct CopyCheck {
     ///
     /// `cipher` is that of the store's state. Throws the errors of opening the store: what could not be looked at is not taken for damaged.
     func presentStore(at path: String, _ cipher: any StateCipher) throws(KeychainFailure) -> PresentStore? {
-        guard try SQLiteItemStore.inspect(path, fileSystem: configuration.storeOptions.fileSystem) == .present else { return nil }
         do throws(KeychainFailure) {
+            guard try SQLiteItemStore.inspect(path, fileSystem: configuration.storeOptions.fileSystem) == .present else { return nil }
             let store = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
             defer { store.close() }
             return PresentStore(
                 storeID: store.storeID, newestKeybag: try newestKeybag(of: store), changeCount: try store.changeCount(in: cipher) ?? 0)
         } catch {
-            guard error.isDamage, error.remedy != .closeElsewhere else { throw error }
+            guard error.isOfDamagedStore else { throw error }
             return nil
         }
     }
