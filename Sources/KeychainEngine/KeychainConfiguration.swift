@@ -110,6 +110,14 @@ package struct KeychainConfiguration: Sendable {
         }
     }
 
+    /// Returns the paths of the files beside the key files that keep a new keychain from being created at `storePath`: key files and anchors of an
+    /// earlier one. Those of other keychains in the same directory are not among them.
+    ///
+    /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
+    package func filesOfEarlierKeychain() throws(KeychainFailure) -> [String] {
+        try KeyFile(directory: keyDirectory, storePath: storePath).orphanPaths() + anchorsOfAnyStore().map(\.path)
+    }
+
     /// Returns the configuration of this process's environment.
     ///
     /// A privileged process ignores the environment: see `ProcessEnvironment`. Its keychain is below the home directory of its effective

@@ -225,6 +225,9 @@ package struct KeyFile: DeviceProtector {
     /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
     package func orphanPath() throws(KeychainFailure) -> String? { try orphanNames().first.map { "\(directory)/\($0)" } }
 
+    /// Returns the paths of all such key files.
+    func orphanPaths() throws(KeychainFailure) -> [String] { try orphanNames().map { "\(directory)/\($0)" } }
+
     /// Returns the identifiers of the stores that have such key files.
     func orphanIDs() throws(KeychainFailure) -> [StoreID] {
         try orphanNames().compactMap { StoreID(hexadecimal: $0.prefix { $0 != "." }) }

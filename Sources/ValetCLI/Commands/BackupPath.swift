@@ -123,10 +123,10 @@ enum BackupFailure {
             failure.isDamage || failure.cause == .missing || failure.cause == .foreignFile || failure.remedy == .saveRefused
             || failure.remedy == .restoreCopy
         guard isLost, failure.subject == .store || failure.subject == .keybag || failure.subject == .keyFile,
-            let configuration = try? keychain.configuration()
+            let configuration = try? keychain.configuration(), let keyFiles = try? configuration.filesOfEarlierKeychain()
         else { return nil }
         let directory = FileSystem.parent(of: configuration.storePath)
-        let files = [configuration.storePath, configuration.keyDirectory].filter(FileSystem.exists)
+        let files = [configuration.storePath].filter(FileSystem.exists) + keyFiles
         // Either file may go when this command ends.
         let companions = ["-wal", "-shm"].map { configuration.storePath + $0 }.filter(FileSystem.exists).map(SourceFile.quotedForShell)
         let names = (["lost"] + (2...99).map { "lost-\($0)" }).map { "\(directory)/\($0)" }

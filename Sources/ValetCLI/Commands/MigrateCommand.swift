@@ -146,10 +146,11 @@ struct MigrateCommand: ParsableCommand {
         try show(keys, existingKeys: existingKeys)
     }
 
-    private func show(_ keys: Set<String>, existingKeys: Set<String>) throws(CommandFailure) {
+    private func show(_ keys: [String], existingKeys: [String]) throws(CommandFailure) {
         if keys.isEmpty { throw Self.nothingToMigrate }
+        let existing = Set(existingKeys.map { Array($0.utf8) })
         for key in keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
-            let note = existingKeys.contains(key) ? "\t(already exists)" : ""
+            let note = existing.contains(Array(key.utf8)) ? "\t(already exists)" : ""
             try StandardOutput.writeLine((StandardOutput.isTerminal ? ItemListing.escapingUnprintable(key) : key) + note)
         }
         if !existingKeys.isEmpty {

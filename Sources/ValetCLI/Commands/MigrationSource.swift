@@ -47,21 +47,21 @@ enum MigrationSource {
         }
     }
 
-    func keys() throws -> Set<String> {
+    func keys() throws -> [String] {
         switch self {
-        case .valet(let valet, _): return try valet.allKeys()
+        case .valet(let valet, _): return try valet.keyList(userPrompt: "", isComplete: true).keys
         case .items(let query, _): return try Self.accounts(query)
         }
     }
 
-    private static func accounts(_ query: [String: Any]) throws -> Set<String> {
-        try Set(
-            find(query).map { attributes in
-                guard let key = ItemKey.text(ofAccount: attributes[kSecAttrAccount as String]) else {
-                    throw MigrationError.keyToMigrateInvalid
-                }
-                return key
-            })
+    private static func accounts(_ query: [String: Any]) throws -> [String] {
+        var found: Set<[UInt8]> = []
+        return try find(query).map { attributes in
+            guard let key = ItemKey.text(ofAccount: attributes[kSecAttrAccount as String]) else {
+                throw MigrationError.keyToMigrateInvalid
+            }
+            return key
+        }.filter { found.insert(Array($0.utf8)).inserted }
     }
 
     private static func find(_ query: [String: Any]) throws -> [[String: Any]] {

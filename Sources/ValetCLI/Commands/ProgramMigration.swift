@@ -42,14 +42,18 @@ struct ProgramMigration {
     /// Returns the keys to copy or move.
     ///
     /// Only a move includes items whose account is not text.
-    func keys(removingOriginals: Bool) throws -> Set<String> {
+    func keys(removingOriginals: Bool) throws -> [String] {
         let (keys, unnamedCount) = try keys(in: application)
         guard removingOriginals || unnamedCount == 0 else { throw MigrationError.keyToMigrateInvalid }
         return keys
     }
 
     /// Returns the keys that both programs have.
-    func existingKeys() throws -> Set<String> { try keys(in: application).keys.intersection(keys(in: destination.application).keys) }
+    func existingKeys() throws -> [String] {
+        // Compared byte by byte, as the keychain does: `String` takes canonically equivalent keys for one.
+        let present = Set(try keys(in: destination.application).keys.map { Array($0.utf8) })
+        return try keys(in: application).keys.filter { present.contains(Array($0.utf8)) }
+    }
 
     /// Copies or moves all items, or none.
     func migrate(removingOriginals: Bool) throws {
@@ -73,7 +77,7 @@ struct ProgramMigration {
     }
 
     /// Copies the items in one transaction.
-    private func copy(_ keys: Set<String>) throws {
+    private func copy(_ keys: [String]) throws {
         var failure: (any Error)?
         let outcome = withTransaction {
             do {
@@ -102,13 +106,13 @@ struct ProgramMigration {
         query(group).merging([kSecAttrAccount as String: key]) { _, new in new }
     }
 
-    private func keys(in group: String) throws -> (keys: Set<String>, unnamedCount: Int) {
+    private func keys(in group: String) throws -> (keys: [String], unnamedCount: Int) {
         var query = query(group)
         query[kSecMatchLimit as String] = kSecMatchLimitAll as String
         query[kSecReturnAttributes as String] = true
         guard let items = try Self.copyMatching(query) as? [[String: Any]] else { return ([], 0) }
         let keys = items.compactMap { ItemKey.text(ofAccount: $0[kSecAttrAccount as String]) }
-        return (Set(keys).subtracting([Canary.key]), items.count - keys.count)
+        return (keys.filter { $0 != Canary.key }, items.count - keys.count)
     }
 
     private func copy(_ key: String) throws {
