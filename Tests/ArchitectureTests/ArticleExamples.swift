@@ -209,6 +209,15 @@ struct ArticleExamples {
         }
         #expect(combination == "12345")
     }
+
+    @Test("A keychain without the trait")
+    func testTheVaultIsEmpty() throws {
+        try withInMemoryKeychain {
+            let vault = Valet.valet(with: Identifier(nonEmpty: "Druidia")!, accessibility: .whenUnlocked)
+            let keys = try vault.allKeys()
+            assert(keys.isEmpty)
+        }
+    }
     #endif
 
     @Test("Tasks and asynchronous forms are inside the keychain of a test; detached tasks are outside", .inMemoryKeychain)

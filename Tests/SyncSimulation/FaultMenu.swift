@@ -59,15 +59,6 @@ struct FaultMenu {
         for index in weights.indices where random.chance(0.5) {
             weights[index] = weights[index] * (random.chance(0.5) ? 3 : 1) / (random.chance(0.3) ? 3 : 1)
         }
-        // Rare states need several restored snapshots, or several changes of the members, in a row.
-        if restores, random.chance(0.3) { weights[5] *= 6 }
-        if removesDevices, isHostile || random.chance(0.3) { weights[9] *= 6 }
-        if removesDevices, isHostile {
-            weights[10] *= 6
-            // A machine that is restored or cloned may have forgotten a removal, and is judged less strictly.
-            restores = false
-            clones = false
-        }
         self.weights = weights
     }
 }
