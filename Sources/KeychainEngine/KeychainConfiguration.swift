@@ -110,8 +110,9 @@ package struct KeychainConfiguration: Sendable {
         }
     }
 
-    /// Returns the paths of the files beside the key files that keep a new keychain from being created at `storePath`: key files and anchors of an
-    /// earlier one. Those of other keychains in the same directory are not among them.
+    /// Returns the paths of the key files and anchors of an earlier keychain at `storePath`, which keep a new one from being created.
+    ///
+    /// Those of other keychains in the same directory are not among them.
     ///
     /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
     package func filesOfEarlierKeychain() throws(KeychainFailure) -> [String] {

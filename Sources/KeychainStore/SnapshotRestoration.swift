@@ -314,8 +314,8 @@ extension StoreSession {
 }
 
 extension KeychainFailure {
-    /// Whether the store cannot be read, and a copy may replace it. Its file may be empty.
+    /// Whether the store cannot be read, so that a copy may replace it.
     ///
-    /// A store whose changes another process hides is sound after that process has ended.
+    /// Its file may be empty. A store whose changes another process hides is sound after that process has ended.
     package var isOfDamagedStore: Bool { cause == .empty || (isDamage && remedy != .closeElsewhere) }
 }
