@@ -80,7 +80,7 @@ static int set(int descriptor, short type, long long start, long long count, int
 
 static bool supports_locks(int descriptor) {
     struct flock lock = description_of(F_RDLCK, PENDING, 1);
-    return fcntl(descriptor, F_OFD_GETLK, &lock) == 0;
+    return fcntl(descriptor, F_OFD_GETLK, &lock) == 0 || errno != EINVAL;
 }
 
 /* MARK: The database */

@@ -98,6 +98,8 @@ package struct SnapshotRestoration {
         do throws(KeychainFailure) {
             try StoreReplacement(location: location, copy: copy, containsLog: false, originalPath: nil).run(until: newDeadline)
         } catch {
+            // The snapshot is in place, and only its durability is unknown.
+            if error.cause == .outcomeUnknown { throw error }
             try requireGone(location, keptPath)
             if let log, let keptPath { try log.putBack(from: keptPath) }
             throw error

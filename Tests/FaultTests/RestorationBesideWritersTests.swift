@@ -14,7 +14,7 @@ struct RestorationBesideWritersTests {
     @Test("The file that is kept has the other process's change itself, without its -wal file")
     func addition() throws {
         try withTemporaryDirectory { home in
-            let writer = try StoppedWriter(home: home) { keychain throws(KeychainFailure) in try keychain.addItem("first", "secret") }
+            let writer = try StoppedWriter(home: home)
             let (report, status) = try writer.restore(during: "add second ak")
             #expect(status == .success)
             let original = try #require(try report.get().originalPath)
@@ -29,7 +29,7 @@ struct RestorationBesideWritersTests {
     @Test("A passcode that is being set meanwhile is not lost: the restoration ends with an error")
     func passcode() throws {
         try withTemporaryDirectory { home in
-            let writer = try StoppedWriter(home: home) { keychain throws(KeychainFailure) in try keychain.addItem("first", "secret") }
+            let writer = try StoppedWriter(home: home)
             let (report, status) = try writer.restore(during: "set swordfish")
             #expect(status == .success)
             let failure = #expect(throws: KeychainFailure.self) { try report.get() }
@@ -45,12 +45,12 @@ private struct StoppedWriter {
     private let process: SessionProcess
     private let log: String
 
-    /// Makes a keychain and a snapshot of it.
-    init(home: String, _ fill: (LocalKeychain) throws(KeychainFailure) -> Void) throws {
+    /// Makes a keychain with one item, and a snapshot of it.
+    init(home: String) throws {
         self.home = home
         log = home + "/log"
         let keychain = LocalKeychain(home: home)
-        try fill(keychain)
+        try keychain.addItem("first", "secret")
         try keychain.snapshot(toPath: home + "/snapshot", replacing: false)
         process = try SessionProcess(
             home: home, holder: .processMemory,

@@ -181,7 +181,9 @@ package enum FileSystem {
         return KeychainFailure(status, "cannot create files in \(directory): \(error)\(denial(error, of: directory))", path: directory)
     }
 
-    /// Says who may use the directory that denies access to a path, as the end of a reason; empty for other errors.
+    /// Returns the end of the reason for a denied access: the directory that denies it, its owner, and its mode.
+    ///
+    /// Empty for other errors.
     static func denial(_ error: Errno, of path: String) -> String {
         guard error == .accessDenied, path.hasPrefix("/") else { return "" }
         var directory = path
