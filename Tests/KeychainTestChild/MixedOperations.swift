@@ -9,11 +9,12 @@ import Valet
 extension ChildCommand {
     /// PROCESS THREADS SECONDS [stale]: carries out random operations on keys that all such processes share.
     ///
-    /// Prints the number of open descriptors after each half of the time, then the operations. `stale` is a planted fault: every tenth read
+    /// Prints how many descriptors it has opened and not closed after each half of the time, then the operations. `stale` is a planted fault: every tenth read
     /// returns an earlier answer.
     static func mixedOperations(_ arguments: [String]) throws {
         guard arguments.count >= 3, let process = Int(arguments[0]), let threadCount = Int(arguments[1]), let seconds = Double(arguments[2])
         else { throw BadArguments() }
+        let inheritedCount = try openDescriptorCount()
         let worker = MixedWorker(valet: try testValet("shared"), remembersReads: arguments.dropFirst(3).first == "stale")
         say("ready")
         // All begin together.
@@ -31,7 +32,7 @@ extension ChildCommand {
                 return finished
             }
             for thread in threads { thread.wait() }
-            say("descriptors \(try openDescriptorCount())")
+            say("descriptors \(try openDescriptorCount() - inheritedCount)")
         }
         for operation in history.withLock({ $0 }) { say(operation.description) }
         say("end")
