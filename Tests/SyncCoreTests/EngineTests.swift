@@ -64,4 +64,25 @@ struct EngineTests {
         try bench.exchange([0])
         #expect(statements.allSatisfy { bench.objects[$0.key] == $0.value }, "a writer restores them")
     }
+
+    /// The storage answers in any order, and a device that was removed long ago may have written since.
+    @Test("A device that was away reads the statements before a batch, whatever the storage answers first")
+    func statementsBeforeBatches() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        try bench.run(1, .command(.remove(bench.machines[0].id)))
+        // The removed device is not shown its removal.
+        bench.put(0, 1, date: 6, value: 2)
+        var hidden = try bench.step(0, .itemsChanged)
+        while let effect = hidden.popLast() {
+            if case .read = effect { continue }
+            hidden += try bench.perform(effect, of: 0)
+        }
+        #expect(bench.objects.keys.count { $0.hasPrefix("b/\(bench.machines[0].id.hexadecimal)") } == 2)
+        var waiting = try bench.step(2, .wake)
+        while let newest = waiting.popLast() { waiting += try bench.perform(newest, of: 2) }
+        #expect(bench.machines[2].engine?.roster?.removed == [bench.machines[0].id])
+        #expect(bench.value(2, 1) == 1)
+    }
 }

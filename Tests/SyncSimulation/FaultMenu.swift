@@ -59,6 +59,20 @@ struct FaultMenu {
         for index in weights.indices where random.chance(0.5) {
             weights[index] = weights[index] * (random.chance(0.5) ? 3 : 1) / (random.chance(0.3) ? 3 : 1)
         }
+        // Rare states need several restored snapshots, several changes of the members, or lost objects and a wrong clock, in one run.
+        if restores, random.chance(0.3) { weights[5] *= 6 }
+        if removesDevices, isHostile || random.chance(0.3) { weights[9] *= 6 }
+        if removesDevices, isHostile {
+            weights[10] *= 6
+            // A machine that is restored or cloned may have forgotten a removal, and is judged less strictly.
+            restores = false
+            clones = false
+            if random.chance(0.4) { usesRecoveryKit = true }
+        }
+        if clocksLie, random.chance(0.3) {
+            losesObjects = true
+            weights[7] *= 6
+        }
         self.weights = weights
     }
 }

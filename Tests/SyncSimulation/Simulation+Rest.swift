@@ -37,7 +37,8 @@ extension Simulation {
         step(index, .wake)
         var count = 0
         while !devices[index].effects.isEmpty {
-            let effect = devices[index].effects.removeFirst()
+            // The storage answers in any order.
+            let effect = devices[index].effects.remove(at: random.chance(0.7) ? 0 : random.below(devices[index].effects.count))
             if case .wake(let time) = effect, time <= now { step(index, .wake) }
             perform(effect, of: index, hasFaults: false)
             if devices[index].asksAboutDeletions { confirmDeletions(index) }

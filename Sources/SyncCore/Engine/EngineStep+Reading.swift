@@ -46,19 +46,26 @@ extension EngineStep {
     /// Asks for the objects that are listed and can be used now.
     mutating func requestReads() throws(KeychainFailure) {
         guard engine.memory.reading.count < limits.concurrentReads else { return }
-        var names: [(String, Int)] = []
-        for hash in engine.memory.listedStatements.filter({ engine.memory.statements[$0] == nil }).sorted() {
-            names.append((ObjectName.statement(hash).text, Statement.largestByteCount))
-        }
-        names += neededCheckpointObjects()
-        if isFolded {
-            for batch in try readableBatches() { names.append((batch.name, BatchFrame.largestByteCount)) }
+        var names = unreadStatements().map { ($0, Statement.largestByteCount) }
+        // A statement among them may remove the author of a batch or of a checkpoint.
+        let areStatementsRead = names.isEmpty && engine.memory.listedFolders.contains(.statements)
+        if areStatementsRead {
+            names += neededCheckpointObjects()
+            if isFolded {
+                for batch in try readableBatches() { names.append((batch.name, BatchFrame.largestByteCount)) }
+            }
         }
         for (name, limit) in names {
             guard engine.memory.reading.count < limits.concurrentReads else { return }
             guard !isSetAside(name) else { continue }
             if engine.memory.reading.insert(name).inserted { effects.append(.read(name, atMost: limit)) }
         }
+    }
+
+    /// Returns the names of the listed statements that this device does not have and that may still be of use.
+    private func unreadStatements() -> [String] {
+        engine.memory.listedStatements.filter { engine.memory.statements[$0] == nil }.sorted()
+            .map { ObjectName.statement($0).text }.filter { !isSetAside($0) }
     }
 
     /// Returns whether reading an object again is of no use before something changes.

@@ -30,7 +30,11 @@ extension EngineStep {
     }
 
     mutating func receiveStatement(_ hash: StatementHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
-        guard engine.memory.statements[hash] == nil, engine.memory.statements.count < StatementGraph.largestCount else { return }
+        guard engine.memory.statements[hash] == nil else { return }
+        guard engine.memory.statements.count < StatementGraph.largestCount else {
+            engine.memory.rejected.insert(name)
+            return
+        }
         let statement: Statement
         do throws(FormatError) {
             statement = try Statement(bytes, cipher: cipher)

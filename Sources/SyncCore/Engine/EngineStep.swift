@@ -60,7 +60,8 @@ struct EngineStep {
             try ledger.removeOutgoing(name)
         case .failed(let name):
             engine.memory.creating.remove(name)
-            engine.memory.reading.remove(name)
+            // Until the next listing, an object that cannot be read is not read again, and nothing waits for it.
+            if engine.memory.reading.remove(name) != nil { engine.memory.rejected.insert(name) }
         case .command(let command): try perform(command)
         }
         if !foldsFirst { try fold() }
