@@ -57,8 +57,10 @@ struct ExportCommand: ParsableCommand {
         let reason = try reason.text(for: selected)
         let valet = try selected.requireListable()
         let destination = try outputFD.map { number throws(CommandFailure) in try Self.openDescriptor(number) }
+        let path = try output.map { path throws(CommandFailure) in
+            try BackupPath.absolute(path, alternative: "use --output-fd 1 for standard output")
+        }
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
-        let path = try output.map { path throws(CommandFailure) in try BackupPath.absolute(path) }
         if let path {
             try session.perform { try session.keychain.requireWritable(path) }
             guard force || !FileSystem.exists(path) else { throw BackupFailure.alreadyExists(path) }
