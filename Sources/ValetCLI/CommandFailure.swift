@@ -233,7 +233,10 @@ extension CommandFailure {
                 --accept-content` saves what is readable.
                 """
             case .correctPolicy:
-                "Nothing was changed. Correct the passcode policy file, or ask the administrator to."
+                """
+                Nothing was changed. Correct or remove the passcode policy file, or ask the administrator to. Until then passcodes and backups \
+                cannot be made; the present passcode still unlocks.
+                """
             case .useNewerVersion:
                 "Nothing was changed. Update valet: the file was written by a newer version."
             case .useRecoveryKey:
