@@ -221,7 +221,10 @@ extension CommandFailure {
                 contains and to accept it.
                 """
             case .saveReadable:
-                "Run `valet verify` to list what is damaged. \(VerifyCommand.recoveryAdvice)"
+                """
+                Run `valet verify` to list what is damaged, then `valet repair` to see whether it can be repaired; it asks before it changes \
+                anything. Otherwise: \(VerifyCommand.recoveryAdvice)
+                """
             case .saveRefused:
                 """
                 Nothing was changed. Save what is readable with `valet backup create --accept-content`, then restore an intact copy of the file, \

@@ -46,7 +46,7 @@ struct ImportOptions: ParsableArguments {
         }
         let passcode = try passcode.read()
         var content = try source.read()
-        if omitRepeated { content.omitRepeatedKeys() } else { try content.requireOneValueForEachKey() }
+        if omitRepeated { content.omitRepeatedKeys() } else { try content.requireOneValueForEachKey(in: source.name) }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         if !content.secrets.isEmpty { try session.requireUnlocked(for: selected.accessibility) }
         let plan = try session.perform { try ImportPlan(content, into: selected, overwriting: overwrite) }
