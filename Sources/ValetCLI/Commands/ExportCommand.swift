@@ -14,7 +14,8 @@ struct ExportCommand: ParsableCommand {
             move secrets to another keychain use `valet backup create`; to pass them to a program use `valet run`.
 
             Writes everything, or nothing. The format dotenv needs keys that are names of variables, and both formats need secrets that are \
-            text.
+            text. An import of the output stores the same secrets. A shell that sources it reads a carriage return, which dotenv writes as \\r, as a \
+            backslash and a letter.
             """
     )
 

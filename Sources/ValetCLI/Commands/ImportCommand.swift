@@ -63,7 +63,7 @@ struct ImportDotenvCommand: ParsableCommand {
         abstract: "Import the variables of a .env file.",
         discussion: """
             The names of the variables become keys. What different programs read differently, such as ${NAME} or a # inside a value, is an \
-            error unless it is in single quotes.
+            error unless it is in single quotes. In double quotes, \\n is a line feed, as for Docker Compose and unlike in a shell.
             """
     )
 
