@@ -12,6 +12,8 @@ package struct KeychainConfiguration: Sendable {
     /// The protector of a store that is yet to be created; nil: a systemd credential if there is one, otherwise a key file.
     package var protectorForNewStore: DeviceProtectorKind?
     /// The directory of the service's systemd credentials, if it has any.
+    ///
+    /// A relative path is an error for what needs the credential, and for nothing else: the variable is not of this library alone.
     package var credentialsDirectory: String?
     /// The TPM, in the notation of tpm2-tss.
     ///
@@ -166,7 +168,7 @@ package struct KeychainConfiguration: Sendable {
         if let tcti = environment["KEYCHAIN_TPM_TCTI"], !tcti.isEmpty { tpmTCTI = tcti }
         pinentry = try PinentrySelection(variable: environment["KEYCHAIN_PINENTRY"])
         promptEnvironment = PromptEnvironment(environment)
-        credentialsDirectory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        credentialsDirectory = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// Returns the path without empty and `.` components.

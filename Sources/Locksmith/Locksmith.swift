@@ -148,7 +148,8 @@ public struct Locksmith {
 
     /// Returns the accounts of all generic passwords of a service, including those that other programs stored.
     ///
-    /// If other items are readable, damaged ones are left out, because their accounts cannot be read; `valet verify` lists them.
+    /// If other items are readable, damaged ones are left out, because their accounts cannot be read; `valet verify` lists them. Accounts that
+    /// are not text are left out too.
     ///
     /// - Parameter service: The service.
     /// - Returns: The accounts, each once, in Swift's order of strings; empty if there are none.
@@ -165,7 +166,7 @@ public struct Locksmith {
         guard status == errSecSuccess else { throw LocksmithError(status: status) }
         guard let items else { throw LocksmithError.decode }
         // As bytes: accounts that are canonically equivalent are different in the keychain.
-        return Set(items.compactMap { ($0[kSecAttrAccount as String] as? String).map { Array($0.utf8) } })
+        return Set(items.compactMap { $0[kSecAttrAccount as String].flatMap(FoundItem.text).map { Array($0.utf8) } })
             .map { String(decoding: $0, as: UTF8.self) }
             .sorted()
     }

@@ -186,6 +186,16 @@ struct FoundItem {
     }
 
     func text(_ attribute: CFString, defaultingTo requested: String) throws(LocksmithError) -> String {
-        try value(attribute, defaultingTo: requested) { $0 as? String }
+        try value(attribute, defaultingTo: requested, Self.text)
+    }
+
+    /// Returns the text of an attribute; nil if it is none.
+    ///
+    /// A search compares bytes, so it also finds items that another library has stored with data in place of text.
+    static func text(_ attribute: Any) -> String? {
+        if let text = attribute as? String { return text }
+        guard let data = attribute as? Data, String(data: data, encoding: .utf8) != nil else { return nil }
+        // Not the string of Foundation, which lacks a byte order mark.
+        return String(decoding: data, as: UTF8.self)
     }
 }

@@ -221,7 +221,10 @@ extension CommandFailure {
                 contains and to accept it.
                 """
             case .saveReadable:
-                "Run `valet verify` to list what is damaged. \(VerifyCommand.recoveryAdvice)"
+                """
+                Run `valet verify` to list what is damaged, then `valet repair` to see whether it can be repaired; it asks before it changes \
+                anything. Otherwise: \(VerifyCommand.recoveryAdvice)
+                """
             case .saveRefused:
                 """
                 Nothing was changed. Save what is readable with `valet backup create --accept-content`, then restore an intact copy of the file, \
@@ -233,7 +236,10 @@ extension CommandFailure {
                 --accept-content` saves what is readable.
                 """
             case .correctPolicy:
-                "Nothing was changed. Correct the passcode policy file, or ask the administrator to."
+                """
+                Nothing was changed. Correct or remove the passcode policy file, or ask the administrator to. Until then passcodes and backups \
+                cannot be made; the present passcode still unlocks.
+                """
             case .useNewerVersion:
                 "Nothing was changed. Update valet: the file was written by a newer version."
             case .useRecoveryKey:

@@ -279,9 +279,39 @@ struct ArticleExamples {
             kSecAttrService as String: "com.example.spaceball",
         ]
         let vault = Valet.valet(with: "spaceball", accessibility: .afterFirstUnlock)
-        try vault.migrateObjects(matching: items, removeOnCompletion: true)
+        do {
+            try vault.migrateObjects(matching: items, removeOnCompletion: true)
+        } catch KeychainError.itemNotFound {
+            // An earlier start has moved them.
+        }
         #expect(try token(in: vault) == "12345")
         #expect(try token(in: Valet.valet(with: "other", accessibility: .afterFirstUnlock)) == nil)
+    }
+
+    @Test("Items of another library are copied at each start, unless the valet has the key", .inMemoryKeychain)
+    func copyingAtEachStart() throws {
+        let item: [String: Any] = [
+            kSecClass as String: kSecClassGenericPassword, kSecAttrService as String: "com.example.app",
+            kSecAttrAccount as String: "token", kSecValueData as String: Data("12345".utf8),
+        ]
+        // Before the first start, and again by an earlier version of the program.
+        for start in 0..<3 {
+            let items: [String: AnyHashable] = [
+                kSecClass as String: kSecClassGenericPassword as String,
+                kSecAttrService as String: "com.example.app",
+            ]
+            let vault = Valet.valet(with: "account", accessibility: .afterFirstUnlock)
+            do {
+                try vault.migrateObjects(matching: items) { item in
+                    guard let key = item.key as? String else { throw MigrationError.keyToMigrateInvalid }
+                    return try vault.containsObject(forKey: key) ? nil : MigratableKeyValuePair(key: key, value: item.value)
+                }
+            } catch KeychainError.itemNotFound {
+                // The other library has stored nothing.
+            }
+            #expect(try vault.containsObject(forKey: "token") == (start > 0))
+            if start == 0 { #expect(SecItemAdd(item as CFDictionary, nil) == errSecSuccess) }
+        }
     }
 
     @Test("Items whose keys are bytes are moved once", .inMemoryKeychain)

@@ -93,8 +93,8 @@ struct KeychainConfigurationTests {
     }
 
     @Test(
-        "The credentials directory is used if it is an absolute path",
-        arguments: [("/run/credentials/a.service", "/run/credentials/a.service"), ("credentials", nil), ("", nil), (nil, nil)]
+        "An empty credentials directory is none",
+        arguments: [("/run/credentials/a.service", "/run/credentials/a.service"), ("", nil), (nil, nil)]
             as [(String?, String?)])
     func credentialsDirectory(_ value: String?, expected: String?) throws {
         var environment = ["KEYCHAIN_HOME": "/k"]

@@ -36,6 +36,20 @@ struct MigrationTests {
         #expect(try Locksmith.userAccounts(inService: "Twitter") == ["Skroob"])
     }
 
+    @Test("An account that another library has stored as data is listed, and found by that text")
+    func accountAsData() throws {
+        for account in [Data("Skroob".utf8), Data([0xFF])] {
+            let item: [String: Any] = [
+                kSecAttrService as String: "Twitter", kSecAttrAccount as String: account, kSecValueData as String: Data("text".utf8),
+            ]
+            try #require(RawItems.add(item) == errSecSuccess)
+        }
+        #expect(try Locksmith.userAccounts(inService: "Twitter") == ["Skroob"])
+        try Locksmith.updateData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")
+        #expect(try Locksmith.userAccounts(inService: "Twitter") == ["Skroob"])
+        #expect(Locksmith.loadDataForUserAccount("Skroob", inService: "Twitter")?["password"] as? String == "12345")
+    }
+
     @Test("An item without a dictionary fails a migration that unpacks it, and nothing changes")
     func foreign() throws {
         try Locksmith.saveData(["password": "12345"], forUserAccount: "Skroob", inService: "Twitter")

@@ -141,13 +141,13 @@ struct ImportTests {
     @Test("A key with two values is an error or left out, and the same secret twice is not", arguments: TextSource.allCases)
     func duplicateKeys(_ source: TextSource) throws {
         let text = Array(source.text([("ONE", "swordfish"), ("TWO", "druidia"), ("ONE", "marlin")]).utf8)
-        let conflict = #expect(throws: CommandFailure.self) { try source.read(text).requireOneValueForEachKey() }
+        let conflict = #expect(throws: CommandFailure.self) { try source.read(text).requireOneValueForEachKey(in: "the source") }
         #expect(conflict?.status == .usage && conflict?.problem.contains("ONE") == true)
         if source != .docker, source != .json {
             var content = try source.read(text)
             content.omitRepeatedKeys()
             #expect(content.secrets.map(\.key) == [source.key("TWO")] && !content.isComplete)
-            try content.requireOneValueForEachKey()
+            try content.requireOneValueForEachKey(in: "the source")
         }
         // Of two members with one name in JSON, programs take the first or the last.
         guard source != .docker, source != .json else { return }

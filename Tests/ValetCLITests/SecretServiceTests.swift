@@ -61,7 +61,7 @@ struct SecretServiceTests {
         #expect(content.secrets.count == 1 && content.omissions.map(\.note) == ["Druidia/2: Empty has no value"] && content.isComplete)
         service.items[1].secret = Array("marlin".utf8)
         let conflicting = try read(service)
-        let conflict = #expect(throws: CommandFailure.self) { try conflicting.requireOneValueForEachKey() }
+        let conflict = #expect(throws: CommandFailure.self) { try conflicting.requireOneValueForEachKey(in: "the source") }
         #expect(conflict?.status == .usage && conflict?.problem.contains("Luggage/skroob") == true)
     }
 

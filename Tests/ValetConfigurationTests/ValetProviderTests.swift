@@ -160,5 +160,13 @@ struct ValetProviderTests {
         let password = try config.requiredString(forKey: "database.password", isSecret: true)
         #expect(password == "swordfish")
     }
+
+    @Test("The example of the documentation for the names of environment variables")
+    func exampleOfImportedVariables() throws {
+        try valet.setString("swordfish", forKey: "DATABASE_PASSWORD")
+        let imported = Valet.valet(with: "server", accessibility: .afterFirstUnlock)
+        let provider = ValetProvider(imported) { key in key.components.joined(separator: "_").uppercased() }
+        #expect(try ConfigReader(provider: provider).requiredString(forKey: "database.password") == "swordfish")
+    }
 }
 #endif

@@ -114,7 +114,7 @@ package struct SystemdCredential: DeviceProtector {
     ///
     /// Throws `.notAvailable` if that is unknown: a new keychain would otherwise get a weaker protector than intended.
     package func isPresent() throws(KeychainFailure) -> Bool {
-        guard let path else { return false }
+        guard let path = try absolutePath() else { return false }
         do throws(KeychainFailure) {
             return try PrivateFile.isPresent(path, subject: "the systemd credential")
         } catch {
@@ -122,8 +122,16 @@ package struct SystemdCredential: DeviceProtector {
         }
     }
 
+    /// Throws `.notAvailable` for a relative path: what it names depends on the directory of the process.
+    private func absolutePath() throws(KeychainFailure) -> String? {
+        guard let path, !path.hasPrefix("/") else { return path }
+        throw KeychainFailure(
+            .notAvailable, "CREDENTIALS_DIRECTORY must be an absolute path", subject: .credential,
+            cause: .environmentVariable("CREDENTIALS_DIRECTORY"))
+    }
+
     package func deviceSecret(for storeID: StoreID) throws(KeychainFailure) -> SecretBytes {
-        guard let path else {
+        guard let path = try absolutePath() else {
             throw KeychainFailure(
                 .notAvailable,
                 """

@@ -25,7 +25,11 @@ extension LocalKeychain: KeychainSessionProviding {
                 try finishChange(keys, of: opened, passcode, autoLock, lockEpoch: epoch)
             } catch {
                 // The keychain is unlocked nevertheless, and the next unlock tries again.
-                EngineLog.warn("an earlier change of passcode could not be completed: \(error)")
+                EngineLog.warn(
+                    error.subject == .policy
+                        ? "\(error.reason); the keychain is unlocked, and until the file is corrected or removed its passcode keeps its "
+                            + "present cost, and no other passcode can be set"
+                        : "an earlier change of passcode could not be completed: \(error)")
             }
             backend.announceUnlock(of: opened)
         }

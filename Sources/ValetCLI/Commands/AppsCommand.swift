@@ -11,9 +11,8 @@ struct AppsCommand: ParsableCommand {
         abstract: "Show which programs have items, and the options that select them.",
         discussion: """
             A program finds only the items of its own application identifier, which is the name of its executable file unless it has \
-            another one, and of the valet that it uses. Each line shows an application identifier (--app) or access group (--group), the \
-            other options of `valet` that select its items, and their number. After an executable file was renamed, `valet migrate --from-app` \
-            moves its items.
+            another one, and of the valet that it uses. Each line shows an application identifier or access group, the options of `valet` \
+            that select its items, and their number. After an executable file was renamed, `valet migrate --from-app` moves its items.
             """
     )
 

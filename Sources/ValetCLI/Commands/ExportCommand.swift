@@ -14,7 +14,8 @@ struct ExportCommand: ParsableCommand {
             move secrets to another keychain use `valet backup create`; to pass them to a program use `valet run`.
 
             Writes everything, or nothing. The format dotenv needs keys that are names of variables, and both formats need secrets that are \
-            text.
+            text. An import of the output stores the same secrets. A shell that sources it reads a carriage return, which dotenv writes as \\r, as a \
+            backslash and a letter.
             """
     )
 
@@ -57,8 +58,10 @@ struct ExportCommand: ParsableCommand {
         let reason = try reason.text(for: selected)
         let valet = try selected.requireListable()
         let destination = try outputFD.map { number throws(CommandFailure) in try Self.openDescriptor(number) }
+        let path = try output.map { path throws(CommandFailure) in
+            try BackupPath.absolute(path, alternative: "use --output-fd 1 for standard output")
+        }
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
-        let path = try output.map { path throws(CommandFailure) in try BackupPath.absolute(path) }
         if let path {
             try session.perform { try session.keychain.requireWritable(path) }
             guard force || !FileSystem.exists(path) else { throw BackupFailure.alreadyExists(path) }

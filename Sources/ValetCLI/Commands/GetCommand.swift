@@ -35,8 +35,10 @@ struct GetCommand: ParsableCommand {
     func run() throws {
         let selected = try selection.resolve()
         let reason = try reason.text(for: selected)
+        let outputPath = try output.map { path throws(CommandFailure) in
+            try BackupPath.absolute(path, alternative: "omit --output: standard output is the default")
+        }
         let session = try CommandSession(selected.entitlements, passcode: passcode.read())
-        let outputPath = try output.map { path throws(CommandFailure) in try BackupPath.absolute(path) }
         if let outputPath { try session.perform { try session.keychain.requireWritable(outputPath) } }
         var secret: Data
         do throws(CommandFailure) {

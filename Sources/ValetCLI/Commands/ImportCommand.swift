@@ -46,7 +46,7 @@ struct ImportOptions: ParsableArguments {
         }
         let passcode = try passcode.read()
         var content = try source.read()
-        if omitRepeated { content.omitRepeatedKeys() } else { try content.requireOneValueForEachKey() }
+        if omitRepeated { content.omitRepeatedKeys() } else { try content.requireOneValueForEachKey(in: source.name) }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         if !content.secrets.isEmpty { try session.requireUnlocked(for: selected.accessibility) }
         let plan = try session.perform { try ImportPlan(content, into: selected, overwriting: overwrite) }
@@ -63,7 +63,7 @@ struct ImportDotenvCommand: ParsableCommand {
         abstract: "Import the variables of a .env file.",
         discussion: """
             The names of the variables become keys. What different programs read differently, such as ${NAME} or a # inside a value, is an \
-            error unless it is in single quotes.
+            error unless it is in single quotes. In double quotes, \\n is a line feed, as for Docker Compose and unlike in a shell.
             """
     )
 

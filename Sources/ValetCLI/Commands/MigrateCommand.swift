@@ -23,6 +23,9 @@ struct MigrateCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The access group of the source.", valueName: "prefix.group"))
     var fromGroup: String?
 
+    @Flag(help: "The source is an iCloud valet.")
+    var fromCloud = false
+
     @Option(
         help: ArgumentHelp("The source is a Secure Enclave valet with this kind of authentication.", valueName: "kind"))
     var fromSecureEnclave: SecureEnclaveOption?
@@ -60,16 +63,23 @@ struct MigrateCommand: ParsableCommand {
     var selection: ValetOptions
 
     func validate() throws {
-        let namesValet = [fromIdentifier, fromGroup, fromAccessibility?.rawValue, fromSecureEnclave?.rawValue].contains { $0 != nil }
+        let namesValet =
+            fromCloud || [fromIdentifier, fromGroup, fromAccessibility?.rawValue, fromSecureEnclave?.rawValue].contains { $0 != nil }
         if [namesValet, fromService != nil, fromApp != nil].count(where: { $0 }) != 1 {
             throw ValidationError(
                 """
-                Choose one source: a valet (--from-identifier, --from-accessibility, --from-group, --from-secure-enclave), items \
-                (--from-service), or another program (--from-app).
+                Choose one source: a valet (--from-identifier, --from-accessibility, --from-group, --from-cloud, --from-secure-enclave), \
+                items (--from-service), or another program (--from-app).
                 """)
         }
         if fromAccessibility != nil, fromSecureEnclave != nil {
             throw ValidationError("--from-accessibility cannot be combined with --from-secure-enclave.")
+        }
+        if fromCloud, fromSecureEnclave != nil {
+            throw ValidationError("--from-cloud cannot be combined with --from-secure-enclave.")
+        }
+        if fromCloud, let fromAccessibility, fromAccessibility.cloudAccessibility == nil {
+            throw ValidationError("With --from-cloud, choose --from-accessibility when-unlocked or after-first-unlock.")
         }
     }
 
@@ -122,7 +132,7 @@ struct MigrateCommand: ParsableCommand {
             fromSecureEnclave, isSinglePrompt: fromSinglePrompt, names: ("--from-secure-enclave", "--from-single-prompt"))
         if let fromService { return .service(fromService, reason: reason ?? "", destination.entitlements) }
         let source = try SelectedValet(
-            identifier: fromIdentifier, accessibility: fromAccessibility ?? .whenUnlocked, group: fromGroup, isCloud: false,
+            identifier: fromIdentifier, accessibility: fromAccessibility ?? .whenUnlocked, group: fromGroup, isCloud: fromCloud,
             isExplicit: false, enclave: enclave, application: destination.application
         )
         if reason != nil, !source.requiresAuthentication {

@@ -37,7 +37,7 @@ struct VerifyCommand: ParsableCommand {
         }
         if report.lockedCount > 0 {
             try StandardOutput.writeLine(
-                "\(Self.items(report.lockedCount)) locked: intact as far as can be checked without keys; unlock the keychain for a full check"
+                "\(Self.items(report.lockedCount)) locked, or readable only after authentication: intact as far as can be checked without keys"
             )
         }
         let checked = "\(Self.items(report.checkedCount)) checked"

@@ -273,6 +273,7 @@ enum VariableName {
 /// References to secrets are left out.
 struct DotenvSource: SecretSource {
     let file: SourceFile
+    var name: String { file.name }
 
     func read() throws(CommandFailure) -> SourceContent {
         var content = SourceContent(removalAdvice: file.removalAdvice())

@@ -6,6 +6,7 @@ import Foundation
 /// Source: Docker's reference of `docker login`. Registries whose secret is kept by a credential helper are named and left out.
 struct DockerSource: SecretSource {
     let file: SourceFile
+    var name: String { file.name }
 
     private struct Configuration: Decodable {
         let auths: [String: Login]?
@@ -87,6 +88,7 @@ struct DockerSource: SecretSource {
 /// The members of a JSON object, as `valet export --format json` writes them, under their names.
 struct JSONSource: SecretSource {
     let file: SourceFile
+    var name: String { file.name }
 
     func read() throws(CommandFailure) -> SourceContent {
         let text = Data(try file.text().utf8)
@@ -136,6 +138,7 @@ private struct JSONMembers {
             members.append((name, value, line))
             guard !take("}") else { return end() }
             guard take(",") else { return found("there is no comma or } after the value of \(shown)") }
+            guard !take("}") else { return found("there is a comma before the }, where no member follows") }
         } while true
     }
 

@@ -7,6 +7,7 @@ import Foundation
 /// double quotes. The words of a macro definition, up to an empty line, are skipped.
 struct NetrcSource: SecretSource {
     let file: SourceFile
+    var name: String { file.name }
 
     func read() throws(CommandFailure) -> SourceContent {
         var content = SourceContent(removalAdvice: file.removalAdvice(readBy: "curl and git"))

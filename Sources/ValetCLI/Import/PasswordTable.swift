@@ -7,6 +7,7 @@ import Foundation
 /// has no names, the name is the address without its scheme and path.
 struct PasswordTableSource: SecretSource {
     let file: SourceFile
+    var name: String { file.name }
 
     func read() throws(CommandFailure) -> SourceContent {
         var rows = CSVReader(try file.text())

@@ -4,8 +4,14 @@ import KeychainSystem
 
 /// Something that `valet import` reads secrets from, and never changes.
 protocol SecretSource {
+    /// How messages call the source, such as the path of its file.
+    var name: String { get }
     /// Reads all secrets, or throws an error that says where the source is wrong and shows none of its text, which may be a secret.
     func read() throws(CommandFailure) -> SourceContent
+}
+
+extension SecretSource {
+    var name: String { "the source" }
 }
 
 /// What a source contains.
@@ -54,12 +60,12 @@ struct SourceContent {
         if secrets[index].value != secret.value { otherPlaces[index, default: []].append(secret.place) }
     }
 
-    /// Throws if the source has several values for a key.
-    func requireOneValueForEachKey() throws(CommandFailure) {
+    /// Throws if the source, which messages call `name`, has several values for a key.
+    func requireOneValueForEachKey(in name: String) throws(CommandFailure) {
         guard !otherPlaces.isEmpty else { return }
         let keys = repeatedKeys.map { "\(ItemListing.escapingUnprintable($0.key)) (\(Self.enumeration($0.places, of: "places")))" }
         throw CommandFailure(
-            .usage, "the source has several values for \(Self.enumeration(keys, of: "keys")); nothing was stored",
+            .usage, "\(name) has several values for \(Self.enumeration(keys, of: "keys")); nothing was stored",
             advice: "Remove or rename the other entries, or add --omit-repeated to import the rest.")
     }
 

@@ -8,13 +8,16 @@ import Valet
 struct PlaceDescription {
     /// The program or group.
     let owner: String
-    /// The options besides `--app` and `--group`.
+    /// All options, which select the items on every command line.
     let options: String
 
     init(_ place: ItemPlace) {
         owner = place.accessGroup
         options = Self.valetOptions(of: place.service, group: place.accessGroup) ?? Self.explicitOptions(of: place)
     }
+
+    /// The option that selects the items of a program or a group.
+    static func ownerOption(_ owner: String, isGroup: Bool) -> String { "\(isGroup ? "--group" : "--app") \(quoted(owner))" }
 
     /// The text around the names in the service of a valet, and the options that select such a valet.
     private struct Template {
@@ -80,15 +83,17 @@ struct PlaceDescription {
     private static func valetOptions(of service: String, group: String) -> String? {
         for template in ownTemplates {
             guard let name = template.names(in: service) else { continue }
-            return (["--identifier \(quoted(name))"] + template.options).joined(separator: " ")
+            return ([ownerOption(group, isGroup: false), "--identifier \(quoted(name))"] + template.options).joined(separator: " ")
         }
         guard let dot = group.firstIndex(of: ".") else { return nil }
         let groupName = String(group[group.index(after: dot)...])
         for template in groupTemplates {
             guard let names = template.names(in: service) else { continue }
-            if names == groupName { return template.options.joined(separator: " ") }
+            let owner = ownerOption(group, isGroup: true)
+            if names == groupName { return ([owner] + template.options).joined(separator: " ") }
             guard names.hasPrefix(groupName + "_") else { continue }
-            return (["--identifier \(quoted(String(names.dropFirst(groupName.count + 1))))"] + template.options).joined(separator: " ")
+            let identifier = "--identifier \(quoted(String(names.dropFirst(groupName.count + 1))))"
+            return ([owner, identifier] + template.options).joined(separator: " ")
         }
         return nil
     }
@@ -107,7 +112,8 @@ struct PlaceDescription {
             }
         let isNamedByGroup = place.accessGroup.hasSuffix("." + place.service)
         return [
-            "--explicit", isNamedByGroup ? nil : "--identifier \(quoted(place.service))", option.map { "--accessibility \($0.rawValue)" },
+            ownerOption(place.accessGroup, isGroup: isNamedByGroup), "--explicit",
+            isNamedByGroup ? nil : "--identifier \(quoted(place.service))", option.map { "--accessibility \($0.rawValue)" },
         ].compactMap(\.self).joined(separator: " ")
     }
 
@@ -151,7 +157,7 @@ extension CommandSession {
                 advice:
                     "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
         }
-        let places = Self.options(of: selected.siblings, otherThan: selected, in: found) + Self.otherIdentifiers(than: selected, in: found)
+        let places = Self.options(of: selected.siblings, otherThan: selected, in: found) + Self.otherValets(than: selected, in: found)
         guard !places.isEmpty else { return failure }
         return CommandFailure(
             failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
@@ -167,16 +173,18 @@ extension CommandSession {
             guard !(isOwnProgram && place.service == own), let sibling = siblings.first(where: { $0.service == place.service }) else {
                 return nil
             }
-            let program = isOwnProgram ? nil : "--app \(SourceFile.quotedForShell(ItemListing.escapingUnprintable(place.accessGroup)))"
+            let program = isOwnProgram ? nil : PlaceDescription.ownerOption(place.accessGroup, isGroup: selected.isShared)
             let accessibility = sibling.service == own ? nil : "--accessibility \(sibling.accessibility.rawValue)"
             return [program, accessibility].compactMap(\.self).joined(separator: " ")
         }
     }
 
-    /// The options of places in the same program or group under another identifier, at most three.
-    private static func otherIdentifiers(than selected: SelectedValet, in places: [ItemPlace]) -> [String] {
+    /// All options of places in valets of another name, at most three: first those of the same program or group.
+    private static func otherValets(than selected: SelectedValet, in places: [ItemPlace]) -> [String] {
         let services = Set(selected.siblings.map(\.service))
-        return places.filter { $0.accessGroup == selected.accessGroup && !services.contains($0.service) }
-            .map { PlaceDescription($0).options }.sorted().prefix(3).map { $0.isEmpty ? "no --identifier" : $0 }
+        let others = places.filter { !services.contains($0.service) }
+            .map { place in (isElsewhere: place.accessGroup != selected.accessGroup, options: PlaceDescription(place).options) }
+            .sorted { ($0.isElsewhere ? 1 : 0, $0.options) < ($1.isElsewhere ? 1 : 0, $1.options) }
+        return others.prefix(3).map(\.options)
     }
 }

@@ -51,6 +51,9 @@ struct SelectedValet {
     /// The access group of new items.
     var accessGroup: String { group ?? application }
 
+    /// Whether it is a shared group valet, whose items belong to a group instead of a program.
+    var isShared: Bool { group != nil }
+
     /// This valet and those that differ in their accessibility only; this one alone if it is explicitly named, because those share a service.
     var siblings: [SelectedValet] {
         guard !requiresAuthentication else { return [self] }

@@ -173,6 +173,23 @@ struct SystemdCredentialTests {
         }
     }
 
+    @Test("A relative credentials directory is an error, and no keychain is created with a key file instead")
+    func relativeDirectory() throws {
+        let configuration = try KeychainConfiguration(environment: ["KEYCHAIN_HOME": "/k", "CREDENTIALS_DIRECTORY": "credentials"])
+        let credential = SystemdCredential(credentialsDirectory: configuration.credentialsDirectory)
+        let failures = [
+            #expect(throws: KeychainFailure.self) { _ = try credential.deviceSecret(for: storeID) },
+            #expect(throws: KeychainFailure.self) { try credential.isPresent() },
+        ]
+        #expect(failures.allSatisfy { $0?.cause == .environmentVariable("CREDENTIALS_DIRECTORY") && $0?.subject == .credential })
+        try withTemporaryDirectory { directory in
+            let keychain = LocalKeychain(home: directory + "/home") { $0.credentialsDirectory = "credentials" }
+            let failure = #expect(throws: KeychainFailure.self) { try keychain.addItem("Skroob", "12345") }
+            #expect(failure?.cause == .environmentVariable("CREDENTIALS_DIRECTORY"))
+            #expect(!FileManager.default.fileExists(atPath: directory + "/home/keychain.db"))
+        }
+    }
+
     @Test("In a process without a credentials directory, the credential is missing")
     func noDirectory() throws {
         let credential = SystemdCredential(credentialsDirectory: nil)
