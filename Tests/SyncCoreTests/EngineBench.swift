@@ -3,13 +3,15 @@ import KeychainCore
 import SyncCore
 import SyncSimulation
 
-/// A circle of engines over one storage without faults, which shows everything at once.
+/// A circle of engines over one storage, which shows everything at once unless a test hides it.
 struct EngineBench {
     let cipher = FakeCipher(seed: 1)
     private(set) var random = SeededGenerator(1)
-    private(set) var machines: [Machine] = []
+    var machines: [Machine] = []
     /// The objects in the storage, of which a test may remove some.
     var objects: [String: [UInt8]] = [:]
+    /// The names of the objects that the storage does not show to a device.
+    var hidden: [Int: Set<String>] = [:]
     var now: Double = 700_000_000
     let limits: SyncLimits
 
@@ -55,7 +57,17 @@ struct EngineBench {
 
     /// Adds a machine with the keys of another one: an identity that several machines share.
     mutating func addMachine(sharing device: Int) -> Int {
-        let machine = Machine(keys: machines[device].keys, id: machines[device].id)
+        add(Machine(keys: machines[device].keys, id: machines[device].id), knowingStatementsOf: device)
+    }
+
+    /// Lets an owner admit a new device, which starts with the statements of that owner.
+    mutating func admit(by owner: Int) throws -> Int {
+        let keys = FakeDeviceKeys(seed: [UInt8(machines.count)])
+        try run(owner, .command(.admit(keys.publicKeys, .owner)))
+        return add(Machine(keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher)), knowingStatementsOf: owner)
+    }
+
+    private mutating func add(_ machine: Machine, knowingStatementsOf device: Int) -> Int {
         for statement in machines[device].ledger.statements() { machine.ledger.insert(statement) }
         machines.append(machine)
         start(machines.count - 1, in: machines[device].engine?.membership.circle)
@@ -76,8 +88,9 @@ struct EngineBench {
     mutating func perform(_ effect: SyncEffect, of device: Int) throws -> [SyncEffect] {
         switch effect {
         case .list(let folder):
-            return try step(device, .listed(folder, objects.keys.filter { $0.utf8.first == folder.rawValue.utf8.first }.sorted()))
-        case .read(let name, _): return try step(device, .read(name, objects[name]))
+            let names = objects.keys.filter { $0.utf8.first == folder.rawValue.utf8.first && isShown($0, to: device) }
+            return try step(device, .listed(folder, names.sorted()))
+        case .read(let name, _): return try step(device, .read(name, isShown(name, to: device) ? objects[name] : nil))
         case .create(let name, let bytes):
             objects[name] = objects[name] ?? bytes
             return try step(device, .created(name))
@@ -88,10 +101,17 @@ struct EngineBench {
         }
     }
 
+    private func isShown(_ name: String, to device: Int) -> Bool { hidden[device]?.contains(name) != true }
+
     /// Wakes a device and performs its effects until none is left; returns all of them.
     @discardableResult
     mutating func run(_ device: Int, _ event: SyncEvent = .wake) throws -> [SyncEffect] {
-        var waiting = try step(device, event)
+        try perform(try step(device, event), of: device)
+    }
+
+    /// Performs effects, and those of their results, until none is left; returns all of them.
+    mutating func perform(_ effects: [SyncEffect], of device: Int) throws -> [SyncEffect] {
+        var waiting = effects
         var performed: [SyncEffect] = []
         while !waiting.isEmpty {
             let effect = waiting.removeFirst()
@@ -124,6 +144,12 @@ struct EngineBench {
         guard let row = item(device, name) else { return }
         machines[device].ledger.state.rows[row] = nil
         machines[device].ledger.state.changes[row] = .deleted
+    }
+
+    /// Damages the row of an item, so that it cannot be sent.
+    func damage(_ device: Int, _ name: Int) {
+        guard let row = item(device, name) else { return }
+        machines[device].ledger.state.rows[row]?.isDamaged = true
     }
 
     func lock(_ device: Int, _ lanes: Set<Lane>) { machines[device].ledger.state.lockedLanes = lanes }

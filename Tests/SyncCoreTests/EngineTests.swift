@@ -44,6 +44,26 @@ struct EngineTests {
         #expect((1...5).allSatisfy { bench.value(1, $0) == nil })
     }
 
+    @Test(
+        "A write that is never sent, of a reader or of a damaged row, does not keep a device from absorbing a checkpoint",
+        arguments: [DeviceRole.owner, .reader])
+    func unsendableWrite(role: DeviceRole) throws {
+        var bench = try EngineBench([.owner, role])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(1, 1, date: 6, value: 2)
+        if role == .owner { bench.damage(1, 1) }
+        try bench.exchange([1, 0])
+        bench.put(0, 3, date: 6, value: 3)
+        try bench.run(0)
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        try bench.exchange([1, 0])
+        #expect(bench.value(1, 3) == 3)
+        #expect(bench.value(0, 1) == 1)
+        // The write is still there.
+        #expect(bench.value(1, 1) == 2)
+    }
+
     /// Any number of machines may share the identity of a reader, and their number must not show in the storage.
     @Test("Machines that share the identity of a reader read everything, and write nothing, whatever the storage lacks")
     func sharedReader() throws {

@@ -66,9 +66,13 @@ extension EngineStep {
 
     // Absorbing
 
-    private func arePendingVersionsSealed() throws(KeychainFailure) -> Bool {
-        for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty {
-            return false
+    /// Returns whether every pending version is sealed that can be.
+    ///
+    /// A version that is never sent must not keep this device from what others have sent.
+    private mutating func areSendableVersionsSealed() throws(KeychainFailure) -> Bool {
+        guard ownRole?.mayWrite == true else { return true }
+        for lane in Lane.allCases {
+            for version in try ledger.pendingVersions(in: lane, limit: .max) where try record(version) != nil { return false }
         }
         return true
     }
@@ -82,7 +86,7 @@ extension EngineStep {
 
     /// Begins to absorb a checkpoint if it covers batches that the storage does not have any more.
     private mutating func beginAbsorption() throws(KeychainFailure) {
-        guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try arePendingVersionsSealed(),
+        guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try areSendableVersionsSealed(),
             try !readableBatches().contains(where: { !isSetAside($0.name) })
         else { return }
         let listed = Set(engine.memory.listedBatches.map(\.origin))

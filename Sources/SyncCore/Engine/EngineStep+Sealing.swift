@@ -83,8 +83,8 @@ extension EngineStep {
         return records
     }
 
-    /// Returns the record of a pending version; nil if its content cannot be sent.
-    private mutating func record(_ version: PendingVersion) throws(KeychainFailure) -> (VersionRecord, LiveVersion?)? {
+    /// Returns the record of a pending version; nil if its content cannot be sent, because it is damaged or too large.
+    mutating func record(_ version: PendingVersion) throws(KeychainFailure) -> (VersionRecord, LiveVersion?)? {
         if version.isDeletion { return (VersionRecord(id: version.id, replaced: version.replaced, content: nil), nil) }
         guard var live = try ledger.liveVersion(VersionReference(id: version.id, origin: nil)),
             let content = try items.content(of: live), let summary = try items.summary(of: content),

@@ -40,7 +40,7 @@ struct KillTests {
         }
     }
 
-    @Test("After repeated kills, a synchronized store has records of exactly the writes that it has")
+    @Test("After repeated kills, a synchronized store has every acknowledged write, and records of exactly the writes that it has")
     func recordsMatchWrites() throws {
         let seed = UInt64.random(in: 0 ... .max)
         var generator = SeededGenerator(seed: seed)
@@ -59,7 +59,9 @@ struct KillTests {
                 child.send(signal: SIGKILL)
                 let rest = try child.readToEnd()
                 #expect(try child.waitUntilEnded() == .killed(bySignal: SIGKILL), "seed \(seed), round \(round): \(rest)")
-                acknowledgedCount += child.linesRead.count
+                let lines = child.linesRead + rest.split(separator: "\n").map(String.init)
+                acknowledgedCount += lines.count
+                try Self.expectLast(of: lines, home: home, "seed \(seed), round \(round)")
                 let objections = try RecordAudit.with(keychain) { audit throws(KeychainFailure) in try audit.objections() }
                 #expect(objections == [], "seed \(seed), round \(round)")
             }
@@ -74,6 +76,24 @@ struct KillTests {
                     return try audit.objections()
                 }
                 #expect(objections.count == 1)
+            }
+        }
+    }
+
+    /// Expects the last acknowledged write of `synchronized-sets-until-killed`, and the one before it.
+    private static func expectLast(of lines: [String], home: String, _ comment: Comment) throws {
+        guard let last = try acknowledged(lines), let identifier = Identifier(nonEmpty: "child") else { return }
+        try CurrentKeychain.with(LocalKeychain(home: home)) {
+            let valet = Valet.iCloudValet(with: identifier, accessibility: .whenUnlocked)
+            for index in last + 1 - min(lines.count, 2)...last {
+                let key = "item \(index % 10)"
+                guard try valet.containsObject(forKey: key) else {
+                    #expect(index % 3 == 0, comment)
+                    continue
+                }
+                // The removal that follows may not have been reached.
+                #expect(index % 3 != 0 || index == last, comment)
+                #expect(try valet.string(forKey: key) == "value \(index)", comment)
             }
         }
     }

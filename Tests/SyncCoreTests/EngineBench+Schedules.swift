@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+
+/// Steps of schedules: lost objects, restored machines, and altered programs.
+extension EngineBench {
+    /// Runs a device, and returns the names of the objects that it adds to the storage.
+    mutating func publish(_ device: Int, _ event: SyncEvent = .wake) throws -> Set<String> {
+        let before = Set(objects.keys)
+        try run(device, event)
+        return Set(objects.keys).subtracting(before)
+    }
+
+    var batches: [Origin] {
+        objects.keys.sorted().compactMap { name in if case .batch(_, let origin) = ObjectName(name) { origin } else { nil } }
+    }
+
+    /// Restores the disk of a device from a snapshot, and starts its agent.
+    mutating func restore(_ device: Int, to snapshot: MemoryLedger.State) {
+        machines[device].ledger.state = snapshot
+        start(device)
+    }
+
+    /// Loses all batches in the storage, for which a device makes up with a checkpoint.
+    mutating func replaceBatchesByCheckpoint(of device: Int) throws {
+        for name in objects.keys where name.hasPrefix("b/") { objects[name] = nil }
+        try run(device)
+        // Until then another device could be faster.
+        now += 3_600
+        try run(device)
+    }
+
+    /// Wakes a device that will absorb a checkpoint, and interrupts it after one piece with versions; returns the effects that are left.
+    mutating func absorbFirstPiece(_ device: Int) throws -> [SyncEffect] {
+        var waiting = try step(device, .wake)
+        while !waiting.isEmpty {
+            let effect = waiting.removeFirst()
+            waiting += try perform(effect, of: device)
+            if case .read(let name, _) = effect, let bytes = objects[name], (try? CheckpointPiece(bytes))?.kind == .versions { break }
+        }
+        return waiting
+    }
+
+    // What a device has
+
+    func live(_ device: Int) -> Set<VersionReference> { Set(machines[device].ledger.state.live.keys) }
+
+    func members(_ device: Int) -> Set<Int> {
+        let members = machines[device].engine?.roster?.members ?? [:]
+        return Set(machines.indices.filter { members[machines[$0].id] != nil })
+    }
+
+    /// The names of the items in checkpoints that a device can open with the keys that it has now.
+    mutating func readableItemsOfCheckpoints(by device: Int) throws -> Set<Int> {
+        var names: Set<Int> = []
+        for (name, bytes) in objects where name.hasPrefix("p/") {
+            let piece = try CheckpointPiece(bytes)
+            guard let key = key(piece.laneKey, of: device) else { continue }
+            let plaintext = try cipher.open(piece.sealed, header: piece.header, under: key)
+            guard case .versions(let versions) = try PieceContent(piece.kind, plaintext) else { continue }
+            names.formUnion(versions.compactMap { SimulatedContent($0.content)?.name })
+        }
+        return names
+    }
+
+    private mutating func key(_ id: LaneKeyID, of device: Int) -> SharedSecretBytes? {
+        let ledger = machines[device].ledger
+        return machines[device].engine?.openedKey(id, in: SyncTransaction(ledger: ledger, items: ledger))
+    }
+
+    private mutating func newestKey(_ lane: Lane, of device: Int) throws -> (id: LaneKeyID, key: SharedSecretBytes) {
+        guard let record = machines[device].engine?.roster?.laneKeys.last(where: { $0.lane == lane }),
+            let key = key(record.key, of: device)
+        else { throw KeychainFailure(.internal, "the device has no key") }
+        return (record.key, key)
+    }
+
+    // What an altered program of a device writes, whatever its role
+
+    mutating func forgeBatch(of device: Int, _ versions: [VersionRecord]) throws {
+        guard let circle = machines[device].engine?.membership.circle else { return }
+        let (id, key) = try newestKey(.afterFirstUnlock, of: device)
+        let log = LogID(Identifier128(high: 666, low: 666))
+        let header = BatchFrame.Header(
+            circle: circle, log: log, device: machines[device].id, lane: .afterFirstUnlock, number: 1, previous: .none, laneKey: id)
+        let content = BatchContent(notes: BatchNotes(seconds: now), versions: versions)
+        let sealed = try cipher.seal(content.encoded, header: header.encoded, under: key)
+        let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
+        let signature = try machines[device].keys.sign(
+            BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash))
+        let origin = Origin(log: log, number: 1, hash: hash.prefix)
+        objects[ObjectName.batch(device: machines[device].id, origin: origin).text] =
+            BatchFrame(header: header, sealed: sealed, signature: signature).encoded
+    }
+
+    /// Publishes a checkpoint that covers everything, and a batch that does not exist, and contains no item.
+    mutating func forgeEmptyCheckpoint(of device: Int) throws {
+        guard let circle = machines[device].engine?.membership.circle else { return }
+        let (id, key) = try newestKey(.whenUnlocked, of: device)
+        let author = machines[device].id
+        var covered = machines[device].ledger.state.batches.values.flatMap { $0 }.map {
+            PieceContent.CoveredBatch(log: $0.log, device: $0.device, number: $0.number, hash: $0.hash)
+        }
+        let hash = cipher.hash([6, 6, 6])
+        covered.append(.init(log: LogID(Identifier128(high: 666, low: 666)), device: author, number: 1, hash: hash))
+        let header = CheckpointPiece.header(circle: circle, lane: .whenUnlocked, kind: .coverage, laneKey: id)
+        let coverage = try cipher.seal(PieceContent.coverage(covered, []).encoded, header: header, under: key)
+        let piece = CheckpointPiece(circle: circle, lane: .whenUnlocked, kind: .coverage, laneKey: id, sealed: coverage).encoded
+        objects[ObjectName.piece(cipher.hash(piece)).text] = piece
+        let content = CheckpointContent(seconds: now, pieces: [.init(kind: .coverage, hash: cipher.hash(piece))])
+        let sealed = try cipher.seal(
+            content.encoded, header: CheckpointManifest.header(circle: circle, author: author, laneKey: id), under: key)
+        let unsigned = CheckpointManifest(circle: circle, author: author, laneKey: id, sealed: sealed, signature: []).unsignedBytes
+        let signature = try machines[device].keys.sign(
+            CheckpointManifest.signedMessage(circle: circle, hash: cipher.hash(unsigned)))
+        objects[ObjectName.checkpoint(cipher.hash(unsigned)).text] = unsigned + signature
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+import Testing
+
+/// Schedules that earlier designs did not survive, each with the number that the review of the design gave it.
+///
+/// `MergeTests` and `RosterTests` have C2, and C1, C4, and C5 without engines. `DamagedRecordTests` has M11.
+@Suite("Schedules that broke earlier designs")
+struct ReviewedScheduleTests {
+    @Test("A change that a restored machine publishes a second time ends in one state, in whichever order devices read (C1)")
+    func publishedTwice() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.step(0, .itemsChanged)
+        let snapshot = bench.machines[0].ledger.state
+        let first = try bench.publish(0)
+        // The folder is restored with the machine.
+        bench.hidden[0] = first
+        bench.restore(0, to: snapshot)
+        let second = try bench.publish(0)
+        #expect(bench.batches.count == 2)
+        // One device deletes what it read in the first batch. The other one reads the second batch, the deletion, and then the first batch.
+        bench.hidden[1] = second
+        try bench.run(1)
+        bench.delete(1, 1)
+        try bench.run(1)
+        bench.hidden = [2: first]
+        try bench.run(2)
+        bench.hidden = [:]
+        try bench.exchange([0, 1, 2])
+        for device in 0..<3 {
+            #expect(bench.value(device, 1) == 1, "the deletion concerns the first batch only")
+            #expect(bench.live(device) == bench.live(0))
+        }
+    }
+
+    @Test("A restored machine that finds its unsent change in the storage does not publish it again, so it stays deleted (C1)")
+    func foundInOwnLog() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        let snapshot = bench.machines[0].ledger.state
+        try bench.exchange([0, 1])
+        bench.delete(1, 1)
+        try bench.exchange([1])
+        bench.restore(0, to: snapshot)
+        let before = bench.batches
+        try bench.exchange([0, 1])
+        #expect(bench.batches == before)
+        #expect(bench.value(0, 1) == nil)
+        #expect(bench.value(1, 1) == nil)
+    }
+
+    @Test("Both branches of the log of a restored machine are read, and the machine begins a new log once it sees both (C1)")
+    func fork() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        let snapshot = bench.machines[0].ledger.state
+        bench.put(0, 2, date: 5, value: 2)
+        let lost = try bench.publish(0)
+        bench.hidden[0] = lost
+        bench.restore(0, to: snapshot)
+        bench.put(0, 3, date: 5, value: 3)
+        try bench.run(0)
+        let branches = bench.batches
+        #expect(branches.count { $0.number == 2 } == 2)
+        bench.hidden = [:]
+        bench.put(0, 4, date: 5, value: 4)
+        try bench.exchange([0, 1])
+        let new = try #require(bench.batches.first { !branches.contains($0) })
+        #expect(branches.allSatisfy { $0.log != new.log })
+        #expect((1...4).allSatisfy { bench.value(1, $0) == UInt64($0) })
+        #expect(bench.live(0) == bench.live(1))
+    }
+
+    @Test(
+        "Batches that appear while a checkpoint is absorbed piece by piece neither lose an item nor bring one back (C3)",
+        arguments: [false, true])
+    func betweenPieces(restarts: Bool) throws {
+        var limits = SyncLimits()
+        limits.pieceByteCount = 1
+        var bench = try EngineBench([.owner, .owner, .owner], limits: limits)
+        // Every device knows 1, 3, and 5.
+        for name in [1, 3, 5] { bench.put(0, name, date: 5, value: UInt64(name)) }
+        try bench.exchange([0, 1, 2])
+        // Devices 0 and 1 know that 2 was added, and that 5 was deleted.
+        bench.put(0, 2, date: 5, value: 2)
+        let addition = try bench.publish(0).filter { $0.hasPrefix("b/") }
+        let bytes = addition.map { ($0, bench.objects[$0]) }
+        try bench.run(1)
+        bench.delete(1, 5)
+        try bench.exchange([1, 0])
+        try bench.replaceBatchesByCheckpoint(of: 1)
+        // The third device absorbs the first piece. Then a lost batch that the checkpoint covers is there again, and a new one.
+        var waiting = try bench.absorbFirstPiece(2)
+        #expect(!waiting.isEmpty)
+        for (name, content) in bytes { bench.objects[name] = content }
+        bench.put(1, 4, date: 5, value: 4)
+        try bench.run(1)
+        if restarts {
+            bench.start(2)
+            waiting = [.list(.statements), .list(.checkpoints), .list(.pieces)]
+        }
+        let performed = try bench.perform(waiting + [.list(.batches)], of: 2)
+        try bench.exchange([2])
+        #expect((1...4).allSatisfy { bench.value(2, $0) == UInt64($0) })
+        #expect(bench.value(2, 5) == nil)
+        #expect(bench.live(2) == bench.live(1))
+        if !restarts {
+            #expect(!performed.contains { if case .read(let name, _) = $0 { addition.contains(name) } else { false } })
+        }
+    }
+
+    @Test("A stolen founder from which the storage hid its removal does not come back by removing its remover (C4)")
+    func stolenFounder() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        try bench.exchange([0, 1, 2])
+        let removal = try bench.publish(1, .command(.remove(bench.machines[0].id)))
+        bench.hidden = [0: removal, 2: removal]
+        try bench.run(0, .command(.remove(bench.machines[1].id)))
+        bench.put(0, 1, date: 5, value: 1)
+        // The third device learns of the founder's removal last. Otherwise it would testify for it.
+        try bench.run(2)
+        #expect(bench.members(2) == [0, 2])
+        bench.hidden[2] = nil
+        try bench.run(2)
+        #expect(bench.members(2) == [2])
+        try bench.run(0)
+        bench.put(2, 2, date: 5, value: 2)
+        try bench.exchange([1, 2])
+        #expect(bench.members(2) == [2])
+        #expect(bench.value(2, 1) == nil)
+        #expect(bench.value(2, 2) == 2)
+    }
+
+    @Test("A removal stands although the storage hid the admission of its author from the owner who removed the author's sponsor (C5)")
+    func hiddenAdmission() throws {
+        var bench = try EngineBench([.owner, .owner, .owner, .owner])
+        try bench.exchange([0, 1, 2, 3])
+        let before = Set(bench.objects.keys)
+        let joiner = try bench.admit(by: 0)
+        try bench.run(joiner)
+        try bench.run(joiner, .command(.remove(bench.machines[2].id)))
+        bench.hidden[1] = Set(bench.objects.keys).subtracting(before)
+        // One device learns of both before the founder is removed.
+        try bench.run(3)
+        #expect(bench.members(3) == [0, 1, 3, joiner])
+        try bench.run(1, .command(.remove(bench.machines[0].id)))
+        bench.hidden = [:]
+        try bench.exchange([1, 3, joiner])
+        for device in [1, 3, joiner] { #expect(bench.members(device) == [1, 3, joiner]) }
+    }
+
+    @Test("A later batch of a log does not bring back what a device deleted that had read only the earlier one (H4)")
+    func readSingly() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(0, 2, date: 5, value: 2)
+        bench.hidden[1] = try bench.publish(0)
+        bench.delete(1, 1)
+        try bench.run(1)
+        bench.hidden = [:]
+        try bench.exchange([0, 1])
+        for device in 0..<2 {
+            #expect(bench.value(device, 1) == nil)
+            #expect(bench.value(device, 2) == 2)
+        }
+    }
+
+    @Test("The keys of a locked machine open no piece of a checkpoint with items for the time when it is unlocked (H8)")
+    func piecesOfLanes() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        bench.put(0, 2, date: 5, value: 2, .afterFirstUnlock)
+        try bench.exchange([0, 1])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        #expect(try bench.readableItemsOfCheckpoints(by: 1) == [1, 2])
+        bench.lock(1, [.whenUnlocked])
+        try bench.step(1, .itemsChanged)
+        #expect(try bench.readableItemsOfCheckpoints(by: 1) == [2])
+    }
+
+    @Test("A batch of a reader, sealed and signed correctly, changes nothing (H10)")
+    func batchOfReader() throws {
+        var bench = try EngineBench([.owner, .owner, .reader])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let addition = SimulatedContent(name: 2, accessibility: .afterFirstUnlock, date: 5, value: 2).content
+        try bench.forgeBatch(
+            of: 2,
+            [
+                VersionRecord(id: SyncVersionID(Identifier128(high: 6, low: 6)), replaced: bench.live(0).sorted(), content: nil),
+                VersionRecord(id: SyncVersionID(Identifier128(high: 6, low: 7)), replaced: [], content: addition),
+            ])
+        try bench.exchange([0, 1, 2])
+        for device in 0..<3 {
+            #expect(bench.value(device, 1) == 1)
+            #expect(bench.value(device, 2) == nil)
+        }
+    }
+
+    @Test("A checkpoint of a reader deletes nothing (H10)")
+    func checkpointOfReader() throws {
+        var bench = try EngineBench([.owner, .owner, .reader])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 1, 2])
+        try bench.forgeEmptyCheckpoint(of: 2)
+        try bench.exchange([0, 1, 2])
+        for device in 0..<3 { #expect(bench.value(device, 1) == 1) }
+    }
+
+    @Test("A machine that starts with a reader's identity and an empty store loads the checkpoint, and writes nothing (H10)")
+    func restartedReader() throws {
+        var bench = try EngineBench([.owner, .reader])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        let before = bench.objects
+        let machine = bench.addMachine(sharing: 1)
+        try bench.exchange([machine])
+        #expect(bench.value(machine, 1) == 1)
+        #expect(bench.live(machine) == bench.live(0))
+        #expect(bench.objects == before)
+    }
+
+    /// It would make the visible version depend on the order of arrival.
+    @Test("A batch with a date that is not finite is invalid (M7)", arguments: [Double.nan, .infinity, -.infinity])
+    func invalidDate(date: Double) throws {
+        var bench = try EngineBench()
+        bench.put(1, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(0, 2, date: 5, value: 2)
+        bench.put(0, 3, date: date, value: 3)
+        try bench.exchange([0, 1])
+        #expect(bench.machines[1].alarms.contains(.invalidBatch(bench.machines[0].id)))
+        #expect(bench.value(1, 1) == 1)
+        // Nothing of the batch counts.
+        #expect(bench.value(1, 2) == nil)
+        #expect(bench.value(1, 3) == nil)
+    }
+}
