@@ -81,7 +81,16 @@ extension InMemoryTransaction: SyncStoreWriting {
 
     /// Memory is not damaged.
     func mayLackRecords() -> Bool { false }
-    func clearLackOfRecords() {}
+
+    func recordUnknownRows() -> Int {
+        var count = 0
+        for item in contents.rows.compactMap({ $0.header.shared }) where ledger.changes[item.item] == nil {
+            guard !ledger.live.values.contains(where: { $0.item == item.item && $0.reference.id.value == item.revision }) else { continue }
+            ledger.changes[item.item] = .written
+            count += 1
+        }
+        return count
+    }
 
     // MARK: Live versions
 

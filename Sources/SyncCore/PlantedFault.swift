@@ -15,6 +15,8 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
     case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements
+    // Lost contents, and writes of readers
+    case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows
     // Limits
     case sendsThisDeviceOnly
 }

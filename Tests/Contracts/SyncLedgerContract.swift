@@ -272,7 +272,24 @@ extension SyncLedgerContract {
         SyncLedgerContract("Nothing is missing in a ledger that is not damaged") { store, findings throws(KeychainFailure) in
             try store.changeLedger { writing throws(KeychainFailure) in
                 findings.expect(try !writing.mayLackRecords(), "records are said to be missing")
-                try writing.clearLackOfRecords()
+            }
+        },
+        SyncLedgerContract("A row is recorded whose revision is not that of the version that it shows") {
+            store, findings throws(KeychainFailure) in
+            let rows = (1...4).map { SampleRows.row(account: UInt64($0), isSynchronizable: $0 < 4) }
+            try store.insert(rows)
+            try store.changeLedger { writing throws(KeychainFailure) in
+                for row in rows { try writing.eraseRecordedChange(row.header.reference.id) }
+                for (row, id) in zip(rows, [SyncVersionID(rows[0].header.revision), SampleVersions.id(1)]) {
+                    try writing.insert(
+                        LiveVersion(
+                            reference: VersionReference(id: id, origin: nil), name: SampleVersions.name(1), lane: .whenUnlocked, date: 1,
+                            contentDigest: nil, item: row.header.reference.id))
+                }
+                findings.expect(try writing.recordUnknownRows() == 2, "another number of rows")
+                let found = try writing.recordedChanges(.written, limit: 10).map(\.item)
+                findings.expect(Set(found) == Set(rows[1...2].map(\.header.reference.id)), "other rows")
+                findings.expect(try writing.recordUnknownRows() == 0, "a row is recorded twice")
             }
         },
     ]

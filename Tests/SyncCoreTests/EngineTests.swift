@@ -106,4 +106,84 @@ struct EngineTests {
         #expect(bench.machines[2].engine?.roster?.removed == [bench.machines[0].id])
         #expect(bench.value(2, 1) == 1)
     }
+
+    @Test("A reader's own writes stay on its device, and the circle's version takes their place")
+    func writesOfReader() throws {
+        var bench = try EngineBench([.owner, .reader])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(1, 1, date: 9, value: 2)
+        bench.put(1, 2, date: 9, value: 3)
+        let before = bench.objects
+        try bench.exchange([1])
+        #expect(bench.objects == before)
+        #expect(bench.value(1, 1) == 1)
+        #expect(bench.value(1, 2) == 3, "the circle does not have this item")
+        #expect(bench.copyCount(1) == 1)
+        bench.delete(1, 1)
+        try bench.exchange([1])
+        #expect(bench.value(1, 1) == 1)
+        // The circle's item takes the place of the reader's.
+        bench.put(0, 2, date: 1, value: 4)
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 2) == 4)
+        #expect(bench.copyCount(1) == 2)
+    }
+
+    @Test("A damaged row and an absent one are restored from the storage when the agent starts")
+    func lostRows() throws {
+        var bench = try EngineBench()
+        for name in 1...3 { bench.put(0, name, date: 5, value: UInt64(name)) }
+        try bench.exchange([0, 1])
+        let rows = bench.machines[1].ledger.state.rows
+        let items = Dictionary(uniqueKeysWithValues: rows.map { ($0.value.content.name, $0.key) })
+        bench.machines[1].ledger.state.rows[try #require(items[1])]?.isDamaged = true
+        bench.machines[1].ledger.state.rows[try #require(items[2])] = nil
+        bench.start(1)
+        try bench.exchange([1, 0])
+        #expect(bench.machines[1].ledger.state.rows[try #require(items[1])]?.isDamaged == false)
+        for device in 0...1 { #expect((1...3).allSatisfy { bench.value(device, $0) == UInt64($0) }) }
+        #expect(bench.copyCount(1) == 0)
+    }
+
+    @Test("A row of a newer format is left alone, and the agent says so")
+    func newerRow() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        let item = try #require(bench.machines[1].ledger.state.rows.keys.first)
+        bench.machines[1].ledger.state.rows[item]?.isNewer = true
+        let row = bench.machines[1].ledger.state.rows[item]
+        bench.start(1)
+        bench.put(0, 1, date: 6, value: 2)
+        try bench.exchange([0, 1])
+        #expect(bench.machines[1].ledger.state.rows == [item: row])
+        let name = SimulatedContent(name: 1, accessibility: .always, date: 0, value: 0).itemName
+        #expect(bench.machines[1].alarms.contains(.itemLeftAlone(name)))
+        #expect(bench.machines[0].alarms.isEmpty)
+    }
+
+    @Test("A write that was lost before it was sent ends with the next write of the item")
+    func lostUnsentWrite() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.lock(0, [.whenUnlocked, .afterFirstUnlock])
+        bench.put(0, 1, date: 6, value: 2)
+        try bench.step(0, .itemsChanged)
+        bench.machines[0].ledger.state.rows = [:]
+        bench.lock(0, [])
+        bench.start(0)
+        try bench.exchange([0, 1])
+        let name = SimulatedContent(name: 1, accessibility: .always, date: 0, value: 0).itemName
+        #expect(bench.machines[0].alarms.contains(.unsentWriteLost(name)))
+        #expect(bench.value(1, 1) == 1, "absence is no deletion")
+        bench.put(0, 1, date: 7, value: 3)
+        try bench.exchange([0, 1])
+        for device in 0...1 {
+            #expect(bench.value(device, 1) == 3)
+            #expect(bench.copyCount(device) == 0)
+        }
+        #expect(bench.machines[0].ledger.state.pending.isEmpty)
+    }
 }

@@ -37,6 +37,12 @@ enum SimulatedState: String, CaseIterable {
     case tornRead = "torn read"
     case unknownCreate = "unknown create"
     case objectRemoved = "object removed"
+    case damagedRow = "row damaged"
+    case absentRow = "row lost"
+    case lostCopy = "conflict copy lost"
+    case lostRecords = "records of changes lost"
+    case readerWrote = "a program of a reader wrote"
+    case unsharedAtRest = "a reader's writes at rest"
 }
 
 /// How often each rare state was reached.

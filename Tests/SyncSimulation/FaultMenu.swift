@@ -29,6 +29,8 @@ struct FaultMenu {
     var hasLongAbsence: Bool
     /// A person loses all devices and uses the recovery kit.
     var usesRecoveryKit: Bool
+    /// A disk loses rows, copies, and records of changes.
+    var damages: Bool
     /// The weight of each action, by `Action.rawValue`.
     let weights: [Int]
 
@@ -55,7 +57,8 @@ struct FaultMenu {
         guardsDeletions = random.chance(0.1)
         hasLongAbsence = random.chance(0.15)
         usesRecoveryKit = random.chance(0.1)
-        var weights = [20, 60, 12, 12, 2, 2, 1, 1, 1, 1, 2, 1]
+        damages = random.chance(0.2)
+        var weights = [20, 60, 12, 12, 2, 2, 1, 1, 1, 1, 2, 1, 4]
         for index in weights.indices where random.chance(0.5) {
             weights[index] = weights[index] * (random.chance(0.5) ? 3 : 1) / (random.chance(0.3) ? 3 : 1)
         }

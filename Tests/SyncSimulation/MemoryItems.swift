@@ -52,14 +52,14 @@ extension MemoryLedger: SyncItemWriting {
     }
 
     package func summary(of item: ItemID) throws(KeychainFailure) -> ContentSummary? {
-        guard let row = state.rows[item], !row.isDamaged else { return nil }
+        guard let row = state.rows[item], row.isReadable else { return nil }
         try requireAvailable(row.content.accessibility)
         return row.content.summary
     }
 
     package func content(of version: LiveVersion) throws(KeychainFailure) -> SyncContent? {
         if let item = version.item {
-            guard let row = state.rows[item], !row.isDamaged else { return nil }
+            guard let row = state.rows[item], row.isReadable, row.revision == version.reference.id else { return nil }
             try requireAvailable(row.content.accessibility)
             return row.content.content
         }
@@ -82,7 +82,7 @@ extension MemoryLedger: SyncItemWriting {
     }
 
     package func moveToCopy(_ item: ItemID, of version: LiveVersion) throws(KeychainFailure) {
-        guard let row = state.rows[item] else { throw KeychainFailure(.internal, "the shown row is missing") }
+        guard let row = state.rows[item], row.isReadable else { throw KeychainFailure(.internal, "the shown row is missing") }
         try requireAvailable(row.content.accessibility)
         state.copies[version.reference] = row.content.content
     }
@@ -91,6 +91,12 @@ extension MemoryLedger: SyncItemWriting {
         try requireAvailable(content.accessibility)
         guard let simulated = SimulatedContent(content) else { throw KeychainFailure(.internal, "not a simulated item") }
         let row = item ?? newItem()
+        if state.rows[row]?.isNewer == true { return .leftAlone }
+        if let (other, inTheWay) = state.rows.first(where: { $0.key != row && $0.value.isShared(as: simulated.name) }) {
+            if inTheWay.isNewer { return .leftAlone }
+            guard inTheWay.isDamaged else { throw KeychainFailure(.duplicateItem, "another row has this name") }
+            state.rows[other] = nil
+        }
         state.rows[row] = Row(content: simulated, revision: version.reference.id)
         return .shown(row)
     }

@@ -22,6 +22,7 @@ package final class MemoryLedger: SyncWriting {
         package var rows: [ItemID: Row] = [:]
         package var copies: [VersionReference: SyncContent] = [:]
         package var changes: [ItemID: RecordedChange.Kind] = [:]
+        package var lacksRecords = false
         package var lockedLanes: Set<Lane> = []
         var itemCount: UInt64 = 0
     }
@@ -32,11 +33,16 @@ package final class MemoryLedger: SyncWriting {
         package var revision: SyncVersionID
         package var isSynchronizable = true
         package var isDamaged = false
+        /// Written by a newer program.
+        package var isNewer = false
 
         package init(content: SimulatedContent, revision: SyncVersionID) {
             self.content = content
             self.revision = revision
         }
+
+        var isReadable: Bool { !isDamaged && !isNewer }
+        func isShared(as name: Int) -> Bool { isSynchronizable && content.name == name }
     }
 
     package init() {}
@@ -48,6 +54,20 @@ package final class MemoryLedger: SyncWriting {
         guard !state.changes.isEmpty else { return [] }
         let items = state.changes.filter { $0.value == kind }.keys.sorted { $0.isOrdered(before: $1) }
         return items.prefix(limit).map { RecordedChange(item: $0, kind: kind) }
+    }
+
+    package func mayLackRecords() -> Bool { state.lacksRecords }
+
+    package func recordUnknownRows() -> Int {
+        state.lacksRecords = false
+        var shown: [ItemID: SyncVersionID] = [:]
+        for version in state.live.values { if let item = version.item { shown[item] = version.reference.id } }
+        var count = 0
+        for (item, row) in state.rows where row.isSynchronizable && shown[item] != row.revision && state.changes[item] == nil {
+            state.changes[item] = .written
+            count += 1
+        }
+        return count
     }
 
     package func eraseRecordedChange(_ item: ItemID) { state.changes[item] = nil }

@@ -63,6 +63,13 @@ package struct Oracle {
         for index in writeCount..<writes.count where writes[index].device == device { writes[index].mayBeLost = true }
     }
 
+    /// A deletion is undone if its record was lost to damage: a row that is absent is restored.
+    mutating func noteLostRecord(of device: Int, deletionOf shown: VersionReference) {
+        for index in writes.indices where writes[index].device == device && writes[index].isDeletion {
+            if writes[index].seen.contains(shown) { writes[index].mayBeLost = true }
+        }
+    }
+
     /// A clone may publish what its original had not published.
     mutating func noteClone(of device: Int, as clone: Int) {
         deletions[clone] = deletions[device]
@@ -154,6 +161,20 @@ package struct Oracle {
                 fail("a \(write.isDeletion ? "deletion" : "write") of device \(write.device) left a version that it should have replaced")
             }
         }
+    }
+
+    /// Checks that a reader keeps every acknowledged write of its programs, unless a program overwrote it, or wrote the same again.
+    ///
+    /// `kept` are the contents of the versions that are not shared.
+    mutating func checkUnshared(_ kept: [SyncVersionID: SimulatedContent], of device: Int) {
+        let own = writes.filter { $0.device == device }
+        let superseded = Set(own.compactMap(\.overwritten))
+        for write in own where !write.isDeletion && !write.mayBeLost && !superseded.contains(write.revision) {
+            guard let content = write.content, !content.accessibility.isThisDeviceOnly else { continue }
+            let isRepeated = kept.values.contains { $0.name == content.name && $0.summary?.contentDigest == content.summary?.contentDigest }
+            if kept[write.revision] != content, !isRepeated { fail("a write of the reader \(device) was lost") }
+        }
+        for id in kept.keys where writeIndex[id] == nil { fail("the reader \(device) has a version that no program wrote") }
     }
 
     /// Checks that every acknowledged write was published, or overwritten by a program that saw it.

@@ -4,7 +4,7 @@ internal import SyncCore
 
 extension Simulation {
     private enum Action: Int, CaseIterable {
-        case write, effect, wake, spread, lock, snapshot, clone, clock, loseObject, membership, attack, rollback
+        case write, effect, wake, spread, lock, snapshot, clone, clock, loseObject, membership, attack, rollback, damage
     }
 
     /// Does one random thing on one random device.
@@ -36,6 +36,7 @@ extension Simulation {
         case .clock: if faults.clocksLie { devices[index].clockOffset = Double(random.below(7) - 3) * 100_000_000 }
         case .loseObject: if faults.losesObjects { loseObjects() }
         case .membership: changeMembership(index)
+        case .damage: if faults.damages { damage(index) }
         case .rollback: if faults.rollsBack { rollBack() }
         case .attack: if faults.isHostile { attack() }
         }
@@ -132,7 +133,7 @@ extension Simulation {
     private func isHeld(_ isOnDisk: (MemoryLedger) -> Bool) -> Bool {
         remaining.contains { index in
             let device = devices[index]
-            return device.original == nil && device.snapshot == nil && device.role.mayWrite && isOnDisk(device.ledger)
+            return device.original == nil && device.snapshot == nil && device.role.mayWrite && index != damaged && isOnDisk(device.ledger)
         }
     }
 

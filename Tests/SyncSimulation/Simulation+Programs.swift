@@ -5,7 +5,7 @@ internal import SyncCore
 /// The programs that use the keychain of a device. They write between any two transactions of the agent.
 extension Simulation {
     mutating func write(_ index: Int) {
-        guard devices[index].role.mayWrite else { return }
+        if !devices[index].role.mayWrite { counters.count(.readerWrote) }
         let name = random.below(nameCount)
         switch random.below(21) {
         case 0..<12: put(index, name)
@@ -62,6 +62,8 @@ extension Simulation {
 
     private mutating func put(_ index: Int, _ name: Int) {
         let ledger = devices[index].ledger
+        // Adding an item over a damaged row moves the row to the quarantine, which is recorded as a deletion.
+        if devices[index].row(named: name)?.1.isDamaged == true { delete(index, name) }
         let existing = devices[index].row(named: name)
         let accessibility: ItemAccessibility =
             if let existing, random.chance(0.8) { existing.1.content.accessibility } else {
@@ -97,7 +99,7 @@ extension Simulation {
         let ledger = devices[index].ledger
         let other = (name + 1) % nameCount
         guard other != name, let (item, row) = devices[index].row(named: name), devices[index].row(named: other) == nil,
-            !isLocked(index, row.content.accessibility)
+            !row.isDamaged, !isLocked(index, row.content.accessibility)
         else { return }
         var content = row.content
         content.name = other

@@ -68,8 +68,9 @@ extension Simulation {
             oracle.fail("a stranger became a member")
         }
         checkMembers()
-        oracle.checkReplacements(expected) { devices[$0].isRemoved || devices[$0].isGone }
-        oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone }
+        oracle.checkReplacements(expected) { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
+        oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
+        for index in remaining where !devices[index].role.mayWrite { checkUnshared(index) }
         checkRemovals(readByRemaining)
     }
 
@@ -106,7 +107,7 @@ extension Simulation {
 
     private mutating func checkLedger(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
         let state = devices[index].ledger.state
-        let live = Set(state.live.keys)
+        let live = Set(devices[index].role.mayWrite ? Array(state.live.keys) : state.live.keys.filter { $0.origin != nil })
         let missing = Set(expected.keys).subtracting(live)
         let extra = live.subtracting(expected.keys)
         if options.isTraced {
@@ -139,7 +140,13 @@ extension Simulation {
             if let other = visible[content.name], (other.1.date, other.0) > (content.date, reference) { continue }
             visible[content.name] = (reference, content)
         }
-        let rows = state.rows.values.filter { $0.isSynchronizable && !$0.content.accessibility.isThisDeviceOnly }
+        let rows = state.rows.values.filter { row in
+            guard row.isSynchronizable && !row.content.accessibility.isThisDeviceOnly else { return false }
+            if row.isDamaged { oracle.fail("device \(index) has a damaged row at rest") }
+            // A reader shows its own writes of items that the circle does not have.
+            let isUnshared = state.live[VersionReference(id: row.revision, origin: nil)] != nil
+            return devices[index].role.mayWrite || !isUnshared || visible[row.content.name] != nil
+        }
         if rows.count != visible.count { oracle.fail("device \(index) shows \(rows.count) items instead of \(visible.count)") }
         for row in rows {
             guard let (reference, content) = visible[row.content.name] else { continue }
@@ -150,8 +157,27 @@ extension Simulation {
             }
         }
         let copies = expected.count - visible.count
-        if state.copies.count != copies { oracle.fail("device \(index) has \(state.copies.count) conflict copies instead of \(copies)") }
+        let found = state.copies.keys.count { $0.origin != nil || devices[index].role.mayWrite }
+        if found != copies { oracle.fail("device \(index) has \(found) conflict copies instead of \(copies)") }
         if copies > 0 { counters.count(.conflictCopiesAtRest) }
+    }
+
+    /// Checks that a reader keeps what its programs wrote, each version in a row or in a copy.
+    private mutating func checkUnshared(_ index: Int) {
+        let ledger = devices[index].ledger
+        var kept: [SyncVersionID: SimulatedContent] = [:]
+        for version in ledger.state.live.values where version.reference.origin == nil {
+            guard let content = try? ledger.content(of: version), let simulated = SimulatedContent(content) else {
+                oracle.fail("device \(index) has an unshared version without content")
+                continue
+            }
+            kept[version.reference.id] = simulated
+        }
+        if !kept.isEmpty { counters.count(.unsharedAtRest) }
+        if ledger.state.copies.keys.count(where: { $0.origin == nil }) > kept.count {
+            oracle.fail("device \(index) has copies that the ledger does not know")
+        }
+        oracle.checkUnshared(kept, of: index)
     }
 
     private mutating func checkRemovals(_ readByRemaining: Set<Origin>) {

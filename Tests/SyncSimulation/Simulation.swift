@@ -25,6 +25,8 @@ package struct Simulation {
     /// The recovery kit, until it is used.
     var recoveryKit: FakeDeviceKeys?
     private(set) var founding: Statement?
+    /// The device whose disk is damaged.
+    var damaged: Int?
     /// For each sealed batch, the devices of whose removal its author knew, and whether all others knew of the author's.
     private var sealed: [String: (knownRemoved: Set<DeviceID>, isLate: Bool)] = [:]
 
@@ -187,7 +189,7 @@ package struct Simulation {
             }
             devices[index].engine = engine
         } catch {
-            oracle.fail("device \(index): \(event) failed: \(error)")
+            oracle.fail("device \(index): \(Self.description(of: event)) failed: \(error)")
         }
         guard crashes else { return }
         if let before { ledger.state = before }

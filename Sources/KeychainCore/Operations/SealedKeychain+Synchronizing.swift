@@ -63,6 +63,7 @@ private struct SyncRows: SyncItemWriting {
 
     func content(of version: LiveVersion) throws(KeychainFailure) -> SyncContent? {
         let row = if let item = version.item { try row(of: item) } else { try store.copy(of: version.reference) }
+        if version.item != nil, let row, row.header.revision != version.reference.id.value { return nil }
         return try row.flatMap { row throws(KeychainFailure) in try content(of: row) }
     }
 
@@ -157,7 +158,15 @@ private struct SyncRows: SyncItemWriting {
         _ content: SyncContent, _ version: LiveVersion, _ reference: PersistentReference
     ) throws(KeychainFailure) -> Placement {
         let row = try seal(content, version, reference)
-        guard let inherited = try keychain.removeConflictingRow(for: row, in: store) else {
+        let inherited: PersistentReference?
+        do throws(KeychainFailure) {
+            inherited = try keychain.removeConflictingRow(for: row, in: store)
+        } catch {
+            // The row in its place is of a newer format or generation.
+            guard error.status == .decode else { throw error }
+            return .leftAlone
+        }
+        guard let inherited else {
             try store.insert(row)
             return .shown(reference.id)
         }

@@ -17,7 +17,7 @@ package protocol SyncItemReading {
 
     /// Opens the content of a live version, in `items` or in the conflict copies.
     ///
-    /// Returns nil if the row is damaged or not there. Throws `.interactionNotAllowed` while the class is locked.
+    /// Returns nil if the row is damaged, of another revision, or not there. Throws `.interactionNotAllowed` while the class is locked.
     func content(of version: LiveVersion) throws(KeychainFailure) -> SyncContent?
 
     /// Describes a received content; nil if it is not an item that may synchronize, or if a date is not finite. Needs no class key.

@@ -11,6 +11,11 @@ package protocol SyncReading {
     /// Returns at most `limit` records of one kind, in ascending order of item.
     func recordedChanges(_ kind: RecordedChange.Kind, limit: Int) throws(KeychainFailure) -> [RecordedChange]
 
+    /// Returns whether records of changes may have been lost to damage.
+    ///
+    /// Then a row whose revision the ledger does not know was written by a program.
+    func mayLackRecords() throws(KeychainFailure) -> Bool
+
     /// Returns the live versions of an item, in ascending order of reference.
     func liveVersions(named name: ItemName) throws(KeychainFailure) -> [LiveVersion]
     func liveVersion(_ reference: VersionReference) throws(KeychainFailure) -> LiveVersion?
@@ -56,6 +61,11 @@ package protocol SyncReading {
 package protocol SyncWriting: SyncReading {
     /// Stores a value, or removes it if `value` is nil.
     func set(_ key: SyncSetting, to value: [UInt8]?) throws(KeychainFailure)
+
+    /// Records a write of each synchronizable row whose revision is not that of the version that it shows, and returns their number.
+    ///
+    /// Afterwards no record is missing. If damage hides a part of the rows, returns 0 and records nothing.
+    func recordUnknownRows() throws(KeychainFailure) -> Int
 
     /// Removes the record of an item's change.
     func eraseRecordedChange(_ item: ItemID) throws(KeychainFailure)

@@ -39,11 +39,6 @@ extension SyncStore {
 package protocol SyncStoreReading: ItemReading, SyncReading {
     /// Returns the row of a conflict copy with its secret; nil if there is none.
     func copy(of reference: VersionReference) throws(KeychainFailure) -> SealedRow?
-
-    /// Returns whether records of changes may have been lost to damage.
-    ///
-    /// Then a row whose revision the ledger does not know was written by a program.
-    func mayLackRecords() throws(KeychainFailure) -> Bool
 }
 
 /// Write access to the rows of items and of conflict copies, and to the ledger.
@@ -61,7 +56,4 @@ package protocol SyncStoreWriting: SyncStoreReading, ItemWriting, SyncWriting {
 
     /// Changes the reference of a conflict copy. Succeeds if there is none.
     func renameCopy(_ reference: VersionReference, to other: VersionReference) throws(KeychainFailure)
-
-    /// Notes that all rows were compared with the ledger.
-    func clearLackOfRecords() throws(KeychainFailure)
 }

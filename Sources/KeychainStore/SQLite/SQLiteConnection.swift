@@ -159,6 +159,9 @@ internal import KeychainSystem
     /// The number of the row inserted last.
     var lastInsertedNumber: Int64 { unsafe sqlite3_last_insert_rowid(handle) }
 
+    /// The number of rows that the last statement inserted, changed, or deleted.
+    var changedRowCount: Int { Int(unsafe sqlite3_changes(handle)) }
+
     /// Copies the -wal file's content into the database, flushes the database, and truncates the -wal file.
     ///
     /// Returns false if another connection held a lock until the deadline.

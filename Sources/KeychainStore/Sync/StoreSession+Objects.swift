@@ -17,7 +17,18 @@ extension StoreSession: SyncStoreWriting {
 
     func mayLackRecords() throws(KeychainFailure) -> Bool { try setting(named: SyncSchema.lackOfRecords) != nil }
 
-    func clearLackOfRecords() throws(KeychainFailure) { try set(SyncSchema.lackOfRecords, to: nil) }
+    func recordUnknownRows() throws(KeychainFailure) -> Int {
+        let statement = try connection.statement(.recordUnknownRows)
+        do throws(KeychainFailure) {
+            try statement.run()
+        } catch {
+            guard error.isDamage else { throw error }
+            return 0
+        }
+        let count = connection.changedRowCount
+        try set(SyncSchema.lackOfRecords, to: nil)
+        return count
+    }
 
     /// The number of live versions without the changes of this transaction.
     func storedVersionCount() throws(KeychainFailure) -> Int {

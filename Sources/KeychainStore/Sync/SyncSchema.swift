@@ -72,7 +72,7 @@ enum SyncSchema {
 
 /// The statements on the tables of `SyncSchema`.
 enum SyncStatement: Int, CaseIterable {
-    case recordChange, recordedChanges, eraseChange
+    case recordChange, recordedChanges, eraseChange, recordUnknownRows
     case setting, setSetting, removeSetting
     case logNumber, insertLog, logs
     case versionsByName, versionsByID, versionByItem, versionsFromID, hasVersion
@@ -93,6 +93,11 @@ enum SyncStatement: Int, CaseIterable {
             "INSERT INTO sync_changes (item, kind) VALUES (?1, ?2) ON CONFLICT (item) DO UPDATE SET kind = ?2 WHERE kind <> ?2"
         case .recordedChanges: "SELECT item FROM sync_changes WHERE kind = ?1 ORDER BY item LIMIT ?2"
         case .eraseChange: "DELETE FROM sync_changes WHERE item = ?1"
+        case .recordUnknownRows:
+            "INSERT INTO sync_changes (item, kind) SELECT id, 1"
+                + " FROM items WHERE is_synchronizable <> 0 AND is_tombstone = 0 AND accessibility IN (\(Self.sharedClasses)) AND NOT EXISTS"
+                + " (SELECT 1 FROM sync_versions WHERE sync_versions.item = items.id AND sync_versions.id = items.revision)"
+                + " ON CONFLICT (item) DO NOTHING"
         case .setting: "SELECT value FROM sync_settings WHERE name = ?1"
         case .setSetting: "INSERT OR REPLACE INTO sync_settings (name, value) VALUES (?1, ?2)"
         case .removeSetting: "DELETE FROM sync_settings WHERE name = ?1"
@@ -160,6 +165,9 @@ enum SyncStatement: Int, CaseIterable {
         }
     }
 
+    /// The codes of the classes that may leave the device.
+    private static let sharedClasses =
+        ItemAccessibility.allCases.filter { Lane($0) != nil }.map { "\($0.code)" }.joined(separator: ", ")
     private static let originCondition = "log = ?1 AND batch = ?2 AND hash = ?3"
     private static let copyCondition = "version = ?1 AND log = ?2 AND batch = ?3 AND hash = ?4"
     private static let copies = "SELECT number, \(RowColumn.list(withSecret: true)) FROM sync_copies"

@@ -42,7 +42,7 @@ extension EngineStep {
     }
 
     /// Returns the mark that a batch proves; nil if it is not authentic or has another name.
-    private func authenticMark(_ frame: BatchFrame, _ batch: ListedBatch) -> LogMark? {
+    func authenticMark(_ frame: BatchFrame, _ batch: ListedBatch) -> LogMark? {
         let hash = cipher.hash(BatchFrame.unsignedBytes(frame.header, frame.sealed))
         let mark = LogMark(
             log: frame.header.log, device: frame.header.device, number: frame.header.number, previous: frame.header.previous, hash: hash,
@@ -56,7 +56,7 @@ extension EngineStep {
         return cipher.isValid(mark.signature, of: mark.signedMessage(circle: circle), by: keys.signing)
     }
 
-    private mutating func openContent(_ frame: BatchFrame, _ key: SharedSecretBytes) throws(KeychainFailure) -> BatchContent? {
+    mutating func openContent(_ frame: BatchFrame, _ key: SharedSecretBytes) throws(KeychainFailure) -> BatchContent? {
         let plaintext: [UInt8]
         do throws(KeychainFailure) {
             plaintext = try cipher.open(frame.sealed, header: frame.header.encoded, under: key)
@@ -73,7 +73,7 @@ extension EngineStep {
     }
 
     /// Describes all contents; nil if one of them is not an item of the lane.
-    private func summaries(_ content: BatchContent, _ lane: Lane) throws(KeychainFailure) -> [ContentSummary?]? {
+    func summaries(_ content: BatchContent, _ lane: Lane) throws(KeychainFailure) -> [ContentSummary?]? {
         var summaries: [ContentSummary?] = []
         for version in content.versions {
             guard let received = version.content else {

@@ -28,7 +28,7 @@ extension EngineStep {
     }
 
     /// The usable checkpoints of which every object is in the storage, newest first.
-    private var completeCheckpoints: [(hash: CheckpointHash, checkpoint: KnownCheckpoint)] {
+    var completeCheckpoints: [(hash: CheckpointHash, checkpoint: KnownCheckpoint)] {
         engine.memory.listedCheckpoints.compactMap { hash in
             guard let known = engine.memory.checkpoints[hash], isUsable(hash, known), known.unreadCoverage.isEmpty,
                 known.pieces.allSatisfy({ engine.memory.listedPieces.contains($0.hash) })
@@ -77,7 +77,7 @@ extension EngineStep {
         return true
     }
 
-    private func areLanesAvailable() throws(KeychainFailure) -> Bool {
+    func areLanesAvailable() throws(KeychainFailure) -> Bool {
         for lane in Lane.allCases where try !items.isAvailable(lane) {
             return false
         }
@@ -160,7 +160,9 @@ extension EngineStep {
             }
             return true
         }
-        guard let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return false }
+        var isUsed = false
+        if case .versions(let versions) = content { isUsed = try restoreContents(in: versions, of: hash) }
+        guard let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return isUsed }
         switch content {
         case .coverage: break
         case .awaited(let references):

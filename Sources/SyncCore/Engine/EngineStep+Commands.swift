@@ -24,7 +24,8 @@ extension EngineStep {
     /// Writes a version that replaces all versions of an item and has the content of one of them.
     private mutating func keep(_ name: ItemName, _ reference: VersionReference) throws(KeychainFailure) {
         let live = try ledger.liveVersions(named: name)
-        guard live.count > 1, let kept = live.first(where: { $0.reference == reference }), let content = try items.content(of: kept),
+        guard merge.sharesWrites, live.count > 1, let kept = live.first(where: { $0.reference == reference }),
+            let content = try items.content(of: kept),
             let summary = try items.summary(of: content)
         else { return }
         var replaced: Set<VersionReference> = []

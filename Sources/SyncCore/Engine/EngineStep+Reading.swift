@@ -51,6 +51,7 @@ extension EngineStep {
         let areStatementsRead = names.isEmpty && engine.memory.listedFolders.contains(.statements)
         if areStatementsRead {
             names += neededCheckpointObjects()
+            names += try neededContents()
             if isFolded {
                 for batch in try readableBatches() { names.append((batch.name, BatchFrame.largestByteCount)) }
             }
@@ -133,7 +134,7 @@ extension EngineStep {
         case .statement(let hash): try receiveStatement(hash, bytes, name: name)
         case .batch(let device, let origin):
             let batch = ListedBatch(device: device, origin: origin)
-            guard try !ledger.isRead(origin) else { return }
+            guard try !ledger.isRead(origin) else { return try restoreContents(of: batch, bytes) }
             try receiveBatch(batch, bytes)
             if try !ledger.isRead(origin), engine.memory.waiting[batch] == nil { engine.memory.rejected.insert(name) }
         case .checkpoint(let hash):

@@ -36,6 +36,8 @@ struct EngineStep {
     mutating func run(_ event: SyncEvent) throws(KeychainFailure) {
         try loadStatements()
         try dropUnavailableKeys()
+        merge.sharesWrites = ownRole != .reader || isPlanted(.sharesWritesOfReaders)
+        try compareRows()
         let foldsFirst = !isPlanted(.foldAfterMerge)
         if foldsFirst { try fold() }
         switch event {
@@ -66,12 +68,14 @@ struct EngineStep {
         }
         if !foldsFirst { try fold() }
         if isFolded {
+            try checkContents()
             try sealPending()
             try maintainCheckpoints()
         } else {
             effects.append(.wake(at: now))
         }
         try settle()
+        noteLosses()
         try requestReads()
         try publish()
         engine.memory.observations += merge.observations

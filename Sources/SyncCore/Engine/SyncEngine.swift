@@ -114,6 +114,12 @@ struct EngineMemory {
     /// When this device publishes a checkpoint that replaces lost batches, unless another device was faster.
     var healingTime: Double?
     var missingSince: Double?
+
+    /// Whether all rows were compared with the ledger since the agent started.
+    var areRowsCompared = false
+    var contentCheck = ContentCheck()
+    /// The live versions whose content has to be read from the storage again.
+    var lost: Set<VersionReference> = []
     var observations: [SyncObservation] = []
 }
 

@@ -63,4 +63,6 @@ package enum SyncAlarm: Hashable, Sendable {
     case withheld(DeviceID)
     /// The row of an item is of a newer format.
     case itemLeftAlone(ItemName)
+    /// A write was lost with its row before it could be sent. The next write of the item by a program takes its place.
+    case unsentWriteLost(ItemName)
 }

@@ -29,4 +29,9 @@ package enum SyncObservation: String, CaseIterable, Sendable {
     case movedItem = "replaced the versions of an old name"
     case unknownDate = "folded a write while its class was locked"
     case abandonedAbsorption = "gave up an absorption"
+    case lostContent = "found that a content was lost"
+    case restoredFromBatch = "restored a content from its batch"
+    case restoredFromCheckpoint = "restored a content from a checkpoint"
+    case keptUnshared = "kept the write of a reader"
+    case comparedRows = "found rows that the ledger did not know"
 }

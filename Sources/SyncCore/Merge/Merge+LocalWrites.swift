@@ -21,9 +21,11 @@ extension Merge {
 
     private mutating func fold(_ change: RecordedChange) throws(KeychainFailure) {
         if change.kind == .written, let local = try items.localItem(change.item), let lane = local.lane ?? plantedLane {
-            try foldWrite(local, lane)
-        } else {
+            if sharesWrites { try foldWrite(local, lane) } else { try keepWrite(local, lane) }
+        } else if sharesWrites {
             try foldDeletion(of: change.item)
+        } else {
+            try undoDeletion(of: change.item)
         }
         try ledger.eraseRecordedChange(change.item)
     }
@@ -66,6 +68,11 @@ extension Merge {
         let shown = try ledger.liveVersion(shownBy: local.item)
         if let shown, shown.reference.id == local.revision, shown.name == local.name { return }
         let summary = try items.isAvailable(lane) ? items.summary(of: local.item) : nil
+        if summary == nil, try items.isAvailable(lane), !isPlanted(.sendsThisDeviceOnly) {
+            // The row was damaged after the write. What the circle has takes its place.
+            if let shown { noteLoss(of: shown.reference) }
+            return
+        }
         var version = LiveVersion(
             reference: VersionReference(id: local.revision, origin: nil), name: local.name, lane: lane, date: summary?.date,
             contentDigest: summary?.contentDigest, item: local.item)
@@ -88,6 +95,9 @@ extension Merge {
             }
             if replaced.count > 1 { observe(.keptEqual) }
         }
+        for other in try ledger.liveVersions(named: local.name) where other.reference.origin == nil && !replaced.contains(other) {
+            if other.reference != version.reference, try isLostForever(other) { replaced.append(other) }
+        }
         let references = try replace(replaced)
         if try ledger.liveVersion(version.reference) != nil {
             // The revision is known under another name. A revision belongs to one write, so the row was moved by hand.
@@ -97,6 +107,51 @@ extension Merge {
         try ledger.insert(version)
         try ledger.insert(PendingVersion(id: local.revision, name: local.name, lane: lane, isDeletion: false, replaced: references))
         touch(local.name)
+    }
+
+    /// Returns whether the row of an unsent version is gone, and no copy has its content.
+    ///
+    /// Without a write that takes its place, it would wait to be sent forever.
+    private func isLostForever(_ version: LiveVersion) throws(KeychainFailure) -> Bool {
+        if let item = version.item, try items.localItem(item) != nil { return false }
+        guard try items.isAvailable(version.lane) else { return false }
+        return try items.content(of: version) == nil
+    }
+
+    // Readers
+
+    /// Keeps the write of a reader in a version that is not sent, and lets the circle's version take its place.
+    ///
+    /// The call of the program has overwritten the content of the circle's version.
+    private mutating func keepWrite(_ local: LocalItem, _ lane: Lane) throws(KeychainFailure) {
+        let shown = try ledger.liveVersion(shownBy: local.item)
+        if let shown, shown.reference.id == local.revision, shown.name == local.name { return }
+        try undoDeletion(of: local.item)
+        let summary = try items.isAvailable(lane) ? items.summary(of: local.item) : nil
+        let version = LiveVersion(
+            reference: VersionReference(id: local.revision, origin: nil), name: local.name, lane: lane, date: summary?.date,
+            contentDigest: summary?.contentDigest, item: local.item)
+        if try ledger.liveVersion(version.reference) == nil { try ledger.insert(version) }
+        observe(.keptUnshared)
+        touch(local.name)
+    }
+
+    /// Removes the copies of equal content that are not shared: a program that writes the same again and again makes one copy.
+    mutating func removeUnsharedCopies(equalTo version: LiveVersion) throws(KeychainFailure) {
+        guard version.reference.origin == nil, let digest = version.contentDigest else { return }
+        for other in try ledger.liveVersions(named: version.name) where other.reference.origin == nil && other.contentDigest == digest {
+            if other.reference != version.reference { try remove(other) }
+        }
+    }
+
+    /// Takes the version that an item showed for one whose content is lost, because a program of a reader has overwritten or deleted it.
+    private mutating func undoDeletion(of item: ItemID) throws(KeychainFailure) {
+        guard var shown = try ledger.liveVersion(shownBy: item) else { return }
+        touch(shown.name)
+        guard shown.reference.origin != nil else { return try ledger.remove(shown.reference) }
+        shown.item = nil
+        try ledger.replace(shown.reference, with: shown)
+        noteLoss(of: shown.reference)
     }
 
     /// Removes versions that a local write replaces, and returns the published ones that it replaces, directly or through an unpublished one.

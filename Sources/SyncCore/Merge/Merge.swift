@@ -19,6 +19,14 @@ package struct SyncTransaction {
 struct Merge {
     let ledger: any SyncWriting
     let items: any SyncItemWriting
+    /// Whether local writes are sent.
+    ///
+    /// Those of a reader stay on its device, in versions without an origin that are never shown in place of the circle's.
+    var sharesWrites = true
+    /// Live versions whose contents were found to be lost, and that the circle has.
+    private(set) var lost: Set<VersionReference> = []
+    /// Items whose rows are of a newer format.
+    private(set) var leftAlone: Set<ItemName> = []
     private(set) var observations: [SyncObservation] = []
     private var touched: [ItemName: Touched] = [:]
 
@@ -133,10 +141,12 @@ struct Merge {
         return waiting
     }
 
-    private func settle(_ name: ItemName, _ entry: Touched) throws(KeychainFailure) -> Bool {
-        let live = try ledger.liveVersions(named: name)
+    private mutating func settle(_ name: ItemName, _ entry: Touched) throws(KeychainFailure) -> Bool {
+        var live = try ledger.liveVersions(named: name)
+        for index in live.indices where try isAbsent(&live[index]) { noteLoss(of: live[index].reference) }
         let shown = live.first { $0.item != nil }
-        let visible = live.max(by: Self.isOrdered)
+        let shared = sharesWrites ? live : live.filter { $0.reference.origin != nil }
+        let visible = shared.max(by: Self.isOrdered) ?? shown
         var isSettled = true
         var isStored: VersionReference?
         if let visible {
@@ -159,20 +169,66 @@ struct Merge {
     }
 
     /// Shows a version; returns false if the row has to be left alone, or the content cannot be opened.
-    private func show(
+    private mutating func show(
         _ version: LiveVersion, insteadOf shown: LiveVersion?, in item: ItemID?, _ entry: Touched
     ) throws(KeychainFailure) -> Bool {
         let received = entry.contents[version.reference]
         let stored = received == nil ? try items.content(of: version) : nil
-        guard let content = received ?? stored else { return false }
-        if var shown, let item = shown.item {
+        guard let content = received ?? stored else {
+            noteLoss(of: version.reference)
+            // As above.
+            if shown == nil, let item { try items.removeItem(item) }
+            return false
+        }
+        let isReadable = try shown.map { version throws(KeychainFailure) in try items.content(of: version) != nil } ?? false
+        if isReadable, let shown, let item = shown.item {
             try items.moveToCopy(item, of: shown)
+            if !sharesWrites { try removeUnsharedCopies(equalTo: shown) }
+        }
+        guard case .shown(let row) = try items.show(content, of: version, in: item) else {
+            leftAlone.insert(version.name)
+            return false
+        }
+        if var shown {
             shown.item = nil
             try ledger.replace(shown.reference, with: shown)
+            if !isReadable { noteLoss(of: shown.reference) }
         }
-        guard case .shown(let row) = try items.show(content, of: version, in: item) else { return false }
         if received == nil { try items.removeCopy(of: version.reference) }
         var version = version
+        version.item = row
+        try ledger.replace(version.reference, with: version)
+        return true
+    }
+
+    // Lost contents
+
+    /// Remembers that this device has lost the content of a version, which its batch or a checkpoint has.
+    mutating func noteLoss(of reference: VersionReference) {
+        guard reference.origin != nil else { return }
+        observe(.lostContent)
+        lost.insert(reference)
+    }
+
+    /// Returns whether the row of a version is gone, although no program has recorded its deletion.
+    ///
+    /// A program may have added another row under its name, so the version is not shown in its former row again.
+    private func isAbsent(_ version: inout LiveVersion) throws(KeychainFailure) -> Bool {
+        guard let item = version.item, try items.localItem(item) == nil else { return false }
+        version.item = nil
+        try ledger.replace(version.reference, with: version)
+        return true
+    }
+
+    /// Restores the content of a version; returns false if its row is of a newer format.
+    mutating func restore(_ content: SyncContent, of version: LiveVersion) throws(KeychainFailure) -> Bool {
+        var version = version
+        guard try !isAbsent(&version), let item = version.item else {
+            try items.removeCopy(of: version.reference)
+            touched[version.name, default: Touched()].contents[version.reference] = content
+            return true
+        }
+        guard case .shown(let row) = try items.show(content, of: version, in: item) else { return false }
         version.item = row
         try ledger.replace(version.reference, with: version)
         return true

@@ -229,6 +229,27 @@ struct SynchronizedItemsTests {
         }
     }
 
+    @Test("An item without a record is shared once the rows are compared with the ledger")
+    func comparison() throws {
+        try withDevices { one, other in
+            try one.add("account", "1")
+            try one.add("local", "1", isSynchronizable: false)
+            try one.synchronize { ledger, _ throws(KeychainFailure) in
+                for change in try ledger.recordedChanges(.written, limit: 10) { try ledger.eraseRecordedChange(change.item) }
+            }
+            #expect(try one.publish().records.isEmpty)
+            var counts: [Int] = []
+            func compare(_ device: Device) throws {
+                try device.synchronize { ledger, _ throws(KeychainFailure) in counts.append(try ledger.recordUnknownRows()) }
+            }
+            try compare(one)
+            try other.read(one.publish())
+            #expect(try other.secret("account") == "1")
+            for device in [one, other] { try compare(device) }
+            #expect(counts == [1, 0, 0])
+        }
+    }
+
     @Test(
         "A row that another program has altered is neither sent nor taken for a deletion",
         arguments: ["is_synchronizable = 0", "is_tombstone = 1", "accessibility = 1", "sealed_secret = zeroblob(40)"])

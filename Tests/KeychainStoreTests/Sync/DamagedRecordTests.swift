@@ -80,8 +80,12 @@ struct DamagedRecordTests {
         store.close()
         let reopened = try open()
         #expect(try reopened.integrityProblems() == [])
-        try reopened.writeLedger(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in try writing.clearLackOfRecords() }
+        // The ledger knows no version, so every row was written by a program.
+        var count = 0
+        try reopened.writeLedger(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in count = try writing.recordUnknownRows() }
             .mustBeWritten()
+        #expect(count == place.recordCount)
+        #expect(try reopened.recordedItems().count == place.recordCount + 1)
         #expect(try !reopened.readLedger { reading throws(KeychainFailure) in try reading.mayLackRecords() })
         reopened.close()
         #expect(try PageChecksumTests.wrongPages(directory.storePath) == [])

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// Finding contents that this device has lost, and restoring them from the storage.
+///
+/// A row may be damaged, or gone without a record, and a program of a reader may have overwritten it. None of that is a deletion: the version
+/// stays live, and its content is read again, from its batch or from a checkpoint that covers the batch. Until then, this device publishes no
+/// checkpoint, because one that omits a version acts as its deletion.
+extension EngineStep {
+    /// Records the rows that the ledger does not know, when the agent starts and after records were lost to damage.
+    mutating func compareRows() throws(KeychainFailure) {
+        if try ledger.mayLackRecords() { engine.memory.areRowsCompared = false }
+        guard !engine.memory.areRowsCompared, !isPlanted(.forgetsUnknownRows) else { return }
+        engine.memory.areRowsCompared = true
+        if try ledger.recordUnknownRows() > 0 { observe(.comparedRows) }
+        engine.memory.contentCheck = ContentCheck()
+    }
+
+    /// Checks the contents of some live versions, once a day of all of them.
+    mutating func checkContents() throws(KeychainFailure) {
+        guard engine.memory.contentCheck.isDue(at: now), engine.memory.lost.count < ContentCheck.pageSize, try areLanesAvailable()
+        else { return }
+        let page = try ledger.liveVersions(after: engine.memory.contentCheck.last, limit: ContentCheck.pageSize)
+        for version in page { try checkContent(of: version) }
+        if page.count == ContentCheck.pageSize, let last = page.last {
+            engine.memory.contentCheck.last = last.reference
+            effects.append(.wake(at: now))
+        } else {
+            engine.memory.contentCheck = ContentCheck(completion: now)
+        }
+    }
+
+    private mutating func checkContent(of version: LiveVersion) throws(KeychainFailure) {
+        // `settle` looks for rows that are gone, and shows what it could not show before.
+        merge.touch(version.name)
+        if isPlanted(.takesAbsentRowsForDeleted), let item = version.item, try items.localItem(item) == nil {
+            return try merge.remove(version)
+        }
+        guard try items.content(of: version) == nil else { return }
+        if version.reference.origin != nil {
+            merge.noteLoss(of: version.reference)
+        } else if merge.sharesWrites {
+            effects.append(.alarm(.unsentWriteLost(version.name)))
+        }
+    }
+
+    /// Takes over what the merge has noticed.
+    mutating func noteLosses() {
+        if !isPlanted(.keepsLostContents) { engine.memory.lost.formUnion(merge.lost) }
+        for name in merge.leftAlone.sorted() { effects.append(.alarm(.itemLeftAlone(name))) }
+    }
+
+    /// Returns the objects from which lost contents can be restored: their batches, or the pieces of a checkpoint that covers them.
+    mutating func neededContents() throws(KeychainFailure) -> [(String, Int)] {
+        guard isFolded, !engine.memory.lost.isEmpty, try areLanesAvailable() else { return [] }
+        var origins: Set<Origin> = []
+        for reference in engine.memory.lost {
+            guard let origin = reference.origin, try ledger.liveVersion(reference) != nil else {
+                engine.memory.lost.remove(reference)
+                continue
+            }
+            origins.insert(origin)
+        }
+        var names: [(String, Int)] = []
+        for batch in engine.memory.listedBatches where origins.remove(batch.origin) != nil {
+            names.append((batch.name, BatchFrame.largestByteCount))
+        }
+        guard !origins.isEmpty else { return names }
+        for (_, checkpoint) in completeCheckpoints where !origins.isDisjoint(with: checkpoint.coverage) {
+            origins.subtract(checkpoint.coverage)
+            for piece in checkpoint.pieces where piece.kind == .versions {
+                names.append((ObjectName.piece(piece.hash).text, CheckpointPiece.largestByteCount))
+            }
+        }
+        return names
+    }
+
+    /// Restores lost contents from a batch that was read before.
+    mutating func restoreContents(of batch: ListedBatch, _ bytes: [UInt8]) throws(KeychainFailure) {
+        guard engine.memory.lost.contains(where: { $0.origin == batch.origin }) else { return }
+        // Until the next listing, reading it again is of no use.
+        engine.memory.rejected.insert(batch.name)
+        guard let frame = try? BatchFrame(bytes), authenticMark(frame, batch) != nil, let key = try laneKey(frame.header.laneKey),
+            let content = try openContent(frame, key), let summaries = try summaries(content, frame.header.lane)
+        else { return }
+        for (version, summary) in zip(content.versions, summaries) {
+            guard summary != nil, let received = version.content else { continue }
+            if try restore(received, of: VersionReference(id: version.id, origin: batch.origin)) { observe(.restoredFromBatch) }
+        }
+    }
+
+    /// Restores lost contents from a piece of a checkpoint, and returns whether there were any.
+    mutating func restoreContents(
+        in versions: [PieceContent.CheckpointVersion], of piece: ObjectHash
+    ) throws(KeychainFailure) -> Bool {
+        guard !engine.memory.lost.isEmpty,
+            engine.memory.checkpoints.contains(where: { isUsable($0.key, $0.value) && $0.value.pieces.contains { $0.hash == piece } })
+        else { return false }
+        var isAnyRestored = false
+        for version in versions {
+            guard engine.memory.lost.contains(version.reference), let summary = try items.summary(of: version.content),
+                summary.date.isFinite, try restore(version.content, of: version.reference)
+            else { continue }
+            observe(.restoredFromCheckpoint)
+            isAnyRestored = true
+        }
+        return isAnyRestored
+    }
+
+    private mutating func restore(_ content: SyncContent, of reference: VersionReference) throws(KeychainFailure) -> Bool {
+        guard engine.memory.lost.contains(reference), let version = try ledger.liveVersion(reference), try areLanesAvailable() else {
+            return false
+        }
+        engine.memory.lost.remove(reference)
+        if try merge.restore(content, of: version) { return true }
+        effects.append(.alarm(.itemLeftAlone(version.name)))
+        return false
+    }
+}
+
+/// How far the contents of all live versions were checked.
+struct ContentCheck {
+    /// The last version of the pages checked so far.
+    var last: VersionReference?
+    /// When the last check of all versions ended.
+    private var completion: Double?
+
+    static let pageSize = 512
+    private static let seconds: Double = 86_400
+
+    init(completion: Double? = nil) { self.completion = completion }
+
+    func isDue(at now: Double) -> Bool { completion.map { abs(now - $0) >= Self.seconds } ?? true }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import SyncCore
+
+/// A disk that loses rows, conflict copies, and records of changes. None of that is a deletion.
+extension Simulation {
+    /// Damages the disk of one device; the circle has what it loses.
+    ///
+    /// A write that was not sent is lost with its row, so only the rows of published versions are damaged.
+    mutating func damage(_ index: Int) {
+        guard damaged == nil || damaged == index else { return }
+        damaged = index
+        let ledger = devices[index].ledger
+        switch random.below(5) {
+        case 0...2:
+            guard let (item, row) = damageableRow(index) else { return }
+            if random.chance(0.5) {
+                ledger.state.rows[item]?.isDamaged = true
+                counters.count(.damagedRow)
+            } else {
+                ledger.state.rows[item] = nil
+                counters.count(.absentRow)
+            }
+            if options.isTraced { note("device \(index) loses \(row.revision.hexadecimal)") }
+        case 3:
+            guard let copy = random.element(of: ledger.state.copies.keys.filter { $0.origin != nil }.sorted()) else { return }
+            ledger.state.copies[copy] = nil
+            counters.count(.lostCopy)
+            if options.isTraced { note("device \(index) loses the copy \(copy.id.hexadecimal)") }
+        default: loseRecords(index)
+        }
+        // An agent looks at all rows once a day, and when it starts.
+        if random.chance(0.5) { devices[index].start(cipher: cipher, limits: limits) }
+    }
+
+    /// Returns a row that shows a published version, and that no program has changed since.
+    private mutating func damageableRow(_ index: Int) -> (ItemID, MemoryLedger.Row)? {
+        let ledger = devices[index].ledger
+        let items = ledger.state.rows.keys.filter { item in
+            guard ledger.state.changes[item] == nil, let shown = ledger.liveVersion(shownBy: item) else { return false }
+            return shown.reference.origin != nil && shown.reference.id == ledger.state.rows[item]?.revision
+        }
+        guard let item = random.element(of: items.sorted { $0.isOrdered(before: $1) }), let row = ledger.state.rows[item] else {
+            return nil
+        }
+        return (item, row)
+    }
+
+    /// Loses the records of changes, as a damaged page of their table does.
+    private mutating func loseRecords(_ index: Int) {
+        let ledger = devices[index].ledger
+        let deleted = ledger.state.changes.filter { $0.value == .deleted }.keys.compactMap { ledger.liveVersion(shownBy: $0) }
+        guard !ledger.state.changes.isEmpty, deleted.allSatisfy({ $0.reference.origin != nil }) else { return }
+        for version in deleted { oracle.noteLostRecord(of: index, deletionOf: version.reference) }
+        ledger.state.changes = [:]
+        ledger.state.lacksRecords = true
+        counters.count(.lostRecords)
+        if options.isTraced { note("device \(index) loses its records of changes") }
+    }
+}
