@@ -100,7 +100,6 @@ struct EngineTests {
             hidden += try bench.perform(effect, of: 0)
         }
         #expect(bench.objects.keys.count { $0.hasPrefix("b/\(bench.machines[0].id.hexadecimal)") } == 2)
-        bench.start(2)
         var waiting = try bench.step(2, .wake)
         while let newest = waiting.popLast() { waiting += try bench.perform(newest, of: 2) }
         #expect(bench.machines[2].engine?.roster?.removed == [bench.machines[0].id])

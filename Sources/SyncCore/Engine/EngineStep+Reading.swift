@@ -130,6 +130,7 @@ extension EngineStep {
     }
 
     mutating func receive(_ name: String, _ bytes: [UInt8]) throws(KeychainFailure) {
+        engine.memory.areCheckpointsDue = true
         switch ObjectName(name) {
         case .statement(let hash): try receiveStatement(hash, bytes, name: name)
         case .batch(let device, let origin):
@@ -137,11 +138,8 @@ extension EngineStep {
             guard try !ledger.isRead(origin) else { return try restoreContents(of: batch, bytes) }
             try receiveBatch(batch, bytes)
             if try !ledger.isRead(origin), engine.memory.waiting[batch] == nil { engine.memory.rejected.insert(name) }
-        case .checkpoint(let hash):
-            engine.memory.areCheckpointsDue = true
-            try receiveCheckpoint(hash, bytes, name: name)
+        case .checkpoint(let hash): try receiveCheckpoint(hash, bytes, name: name)
         case .piece(let hash):
-            engine.memory.areCheckpointsDue = true
             if try !receivePiece(hash, bytes) { engine.memory.rejected.insert(name) }
         case .joinMessage, nil: break
         }

@@ -44,6 +44,8 @@ struct EngineStep {
         case .wake:
             try settleWaiting()
             effects += [.list(.statements), .list(.batches), .list(.checkpoints), .list(.pieces)]
+            // Nothing else is read before this round's statements are known.
+            engine.memory.listedFolders.remove(.statements)
             engine.memory.reading = []
             engine.memory.creating = []
         case .itemsChanged:

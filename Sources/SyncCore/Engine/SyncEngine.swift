@@ -109,7 +109,7 @@ struct EngineMemory {
 
     var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
     var absorption: Absorption?
-    /// Whether a listing, or a part of a checkpoint, has arrived since checkpoints were looked at.
+    /// Whether a listing or an object has arrived since checkpoints were looked at.
     var areCheckpointsDue = false
     /// When this device publishes a checkpoint that replaces lost batches, unless another device was faster.
     var healingTime: Double?
