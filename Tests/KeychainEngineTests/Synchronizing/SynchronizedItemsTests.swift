@@ -174,6 +174,27 @@ struct SynchronizedItemsTests {
         }
     }
 
+    /// An item that is added over a tombstone takes up its identifier, so both calls concern one record.
+    @Test("An item that is deleted and added again replaces the conflict copies that the deletion replaces")
+    func deletedAndAddedAgain() throws {
+        try withDevices { one, other in
+            try one.add("account", "0")
+            try other.read(one.publish())
+            try one.update("account", to: "earlier")
+            try other.update("account", to: "later")
+            let (first, second) = (try one.publish(), try other.publish())
+            try one.read(second)
+            try other.read(first)
+            try one.delete("account")
+            try one.add("account", "last")
+            try other.read(one.publish())
+            for device in [one, other] {
+                #expect(try device.secret("account") == "last")
+                #expect(try device.copyCount() == 0)
+            }
+        }
+    }
+
     @Test("Items that must not leave the device, or are not synchronizable, are not sent, and stay beside one that arrives")
     func local() throws {
         try withDevices { one, other in
