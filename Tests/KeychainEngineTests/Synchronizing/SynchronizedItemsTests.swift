@@ -69,8 +69,8 @@ private final class Device {
             AddRequest(itemClass: .genericPassword, attributes: attributes, secret: Data(secret.utf8), accessControl: control))
     }
 
-    func update(_ account: String, to secret: String) throws {
-        try keychain.update(UpdateRequest(query: query(account), secret: Data(secret.utf8)))
+    func update(_ account: String, to secret: String, _ accessibility: ItemAccessibility? = nil) throws {
+        try keychain.update(UpdateRequest(query: query(account), secret: Data(secret.utf8), accessibility: accessibility))
     }
 
     func delete(_ account: String) throws { try keychain.delete(DeleteRequest(query: query(account))) }
@@ -247,6 +247,21 @@ struct SynchronizedItemsTests {
             #expect(try other.secret("locked") == "1")
             try other.read(update)
             #expect(try other.secret("locked") == "2")
+        }
+    }
+
+    /// The row of the locked class is replaced without being opened.
+    @Test("While the keychain is locked, an item is shown that has moved from the locked class to one that is available")
+    func changedClass() throws {
+        try withDevices { one, other in
+            try one.add("account", "1", .whenUnlocked)
+            try other.read(one.publish())
+            try other.keychain.setPasscode(Passcode(text: "swordfish"), autoLock: .never)
+            try other.keychain.lock(.whenUnlocked)
+            try one.update("account", to: "2", .afterFirstUnlock)
+            try other.read(one.publish())
+            #expect(try other.secret("account") == "2")
+            #expect(try other.copyCount() == 0)
         }
     }
 
