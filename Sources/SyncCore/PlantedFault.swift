@@ -17,6 +17,8 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements
     // Limits
     case sendsThisDeviceOnly
+    // The store, in the simulation with the parts of the product
+    case captureMissesRename
 }
 
 #if SYNC_PLANTED

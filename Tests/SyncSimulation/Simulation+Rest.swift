@@ -5,8 +5,16 @@ internal import SyncCore
 /// Coming to rest: the storage shows everything, all devices are unlocked, and the faults end.
 extension Simulation {
     package mutating func settleAndCheck() {
+        do {
+            try settle()
+        } catch {
+            oracle.fail("the devices cannot be checked: \(error)")
+        }
+    }
+
+    private mutating func settle() throws {
         for index in devices.indices where !devices[index].isGone {
-            devices[index].ledger.state.lockedLanes = []
+            devices[index].disk.lockedLanes = []
             devices[index].clockOffset = 0
             devices[index].isAway = false
             // An agent that continues to run must come to rest too, whatever it has begun.
@@ -14,20 +22,21 @@ extension Simulation {
         }
         var quietRounds = 0
         for round in 0..<60 {
-            let before = changeCount
+            let before = try changeCount()
             for index in remaining { runToRest(index) }
-            quietRounds = changeCount == before ? quietRounds + 1 : 0
+            quietRounds = try changeCount() == before ? quietRounds + 1 : 0
             if quietRounds > 0 { now += 100_000 }
             if quietRounds == 3 { break }
             if round == 59 { oracle.fail("the devices do not come to rest") }
             if !oracle.failures.isEmpty { return }
         }
-        check()
+        try check()
     }
 
-    private var changeCount: Int {
-        storage.changeCount
-            + remaining.reduce(0) { $0 + devices[$1].ledger.state.read.count + devices[$1].ledger.state.statements.count }
+    private func changeCount() throws(KeychainFailure) -> Int {
+        var count = storage.changeCount
+        for index in remaining { count += try devices[index].disk.progress() }
+        return count
     }
 
     /// Wakes a device and performs its effects without faults until none is left.
@@ -46,22 +55,26 @@ extension Simulation {
         }
     }
 
-    private mutating func check() {
+    private mutating func check() throws {
         dropVoidAdmissions()
         let removedIDs = Set(devices.filter(\.isRemoved).map(\.id))
+        var states: [Int: RestingState] = [:]
+        for index in remaining { states[index] = try devices[index].disk.restingState() }
         // Of removed devices, the batches that a remaining writer has read count. A reader cannot report what it has read.
         let readByRemaining = remaining.filter { devices[$0].role.mayWrite }.reduce(into: Set<Origin>()) {
-            $0.formUnion(devices[$1].ledger.state.read)
+            $0.formUnion(states[$1]?.read ?? [])
         }
         let expected = oracle.expected { origin, author in !removedIDs.contains(author) || readByRemaining.contains(origin) }
         for index in remaining {
+            guard let state = states[index] else { continue }
             var own = expected
             if !devices[index].role.mayWrite {
-                let read = devices[index].ledger.state.read.union(readByRemaining)
+                let read = state.read.union(readByRemaining)
                 own = oracle.expected { origin, author in !removedIDs.contains(author) || read.contains(origin) }
             }
-            checkLedger(index, own)
-            checkRows(index, own)
+            checkLedger(index, state, own)
+            checkRows(index, state, own)
+            if let problem = state.problem { oracle.fail("the disk of device \(index) is damaged: \(problem)") }
         }
         for index in remaining where devices[index].engine?.roster?.members.keys.contains(where: { forgedDevices.contains($0) }) == true {
             oracle.fail("a stranger became a member")
@@ -69,7 +82,7 @@ extension Simulation {
         checkMembers()
         oracle.checkReplacements(expected) { devices[$0].isRemoved || devices[$0].isGone }
         oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone }
-        checkRemovals(readByRemaining)
+        try checkRemovals(readByRemaining)
     }
 
     /// Checks that exactly the remaining devices are members, and that all devices agree.
@@ -103,9 +116,8 @@ extension Simulation {
         }
     }
 
-    private mutating func checkLedger(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
-        let state = devices[index].ledger.state
-        let live = Set(state.live.keys)
+    private mutating func checkLedger(_ index: Int, _ state: RestingState, _ expected: [VersionReference: SimulatedContent]) {
+        let live = state.live
         let missing = Set(expected.keys).subtracting(live)
         let extra = live.subtracting(expected.keys)
         if options.isTraced {
@@ -117,10 +129,10 @@ extension Simulation {
         }
         if !missing.isEmpty { oracle.fail("device \(index) lacks \(missing.count) live versions") }
         if !extra.isEmpty { oracle.fail("device \(index) has \(extra.count) versions that are replaced or unknown") }
-        if !state.pending.isEmpty, devices[index].role.mayWrite {
-            oracle.fail("device \(index) has \(state.pending.count) pending versions at rest")
+        if state.pendingCount > 0, devices[index].role.mayWrite {
+            oracle.fail("device \(index) has \(state.pendingCount) pending versions at rest")
         }
-        if !state.changes.isEmpty { oracle.fail("device \(index) has unfolded changes at rest") }
+        if state.hasChanges { oracle.fail("device \(index) has unfolded changes at rest") }
         // A device that is restored from a snapshot may have published a version that replaces one of a batch that it had not published yet.
         let awaited = state.awaited.filter { version in version.origin.map { oracle.isPublished($0) } ?? true || !faults.restores }
         if !awaited.isEmpty, devices.allSatisfy({ !$0.isRemoved }) { oracle.fail("device \(index) awaits versions at rest") }
@@ -131,14 +143,13 @@ extension Simulation {
         return "version \(version.id.hexadecimal) of \(origin ?? "no batch")"
     }
 
-    private mutating func checkRows(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
-        let state = devices[index].ledger.state
+    private mutating func checkRows(_ index: Int, _ state: RestingState, _ expected: [VersionReference: SimulatedContent]) {
         var visible: [Int: (VersionReference, SimulatedContent)] = [:]
         for (reference, content) in expected {
             if let other = visible[content.name], (other.1.date, other.0) > (content.date, reference) { continue }
             visible[content.name] = (reference, content)
         }
-        let rows = state.rows.values.filter { $0.isSynchronizable && !$0.content.accessibility.isThisDeviceOnly }
+        let rows = state.rows
         if rows.count != visible.count { oracle.fail("device \(index) shows \(rows.count) items instead of \(visible.count)") }
         for row in rows {
             guard let (reference, content) = visible[row.content.name] else { continue }
@@ -149,11 +160,11 @@ extension Simulation {
             }
         }
         let copies = expected.count - visible.count
-        if state.copies.count != copies { oracle.fail("device \(index) has \(state.copies.count) conflict copies instead of \(copies)") }
+        if state.copyCount != copies { oracle.fail("device \(index) has \(state.copyCount) conflict copies instead of \(copies)") }
         if copies > 0 { counters.count(.conflictCopiesAtRest) }
     }
 
-    private mutating func checkRemovals(_ readByRemaining: Set<Origin>) {
+    private mutating func checkRemovals(_ readByRemaining: Set<Origin>) throws {
         for (reference, version) in oracle.published where version.isLate {
             if let origin = reference.origin, readByRemaining.contains(origin),
                 devices.contains(where: { $0.isRemoved && $0.id == version.author })
@@ -162,18 +173,19 @@ extension Simulation {
             }
         }
         for index in devices.indices where devices[index].isRemoved {
-            guard var engine = devices[index].engine else { continue }
-            let ledger = devices[index].ledger
+            guard let membership = devices[index].membership else { continue }
+            var engine = SyncEngine(cipher: cipher, keys: devices[index].keys, membership: membership, limits: limits)
+            var statements: [StoredStatement] = []
             for other in remaining {
-                for statement in devices[other].ledger.statements() { ledger.insert(statement) }
+                statements += try devices[other].disk.read { ledger throws(KeychainFailure) in try ledger.statements() }
             }
-            engine = SyncEngine(cipher: cipher, keys: devices[index].keys, membership: engine.membership, limits: limits)
-            for (_, batch) in oracle.batches.sorted(by: { $0.key < $1.key }) where batch.knownRemoved.contains(devices[index].id) {
-                if engine.openedKey(batch.laneKey, in: SyncTransaction(ledger: ledger, items: ledger)) != nil {
-                    oracle.fail("a removed device opens a batch of a device that knew of the removal")
-                    break
-                }
+            let keys = Set(oracle.batches.values.filter { $0.knownRemoved.contains(devices[index].id) }.map(\.laneKey))
+            var isOpened = false
+            try devices[index].disk.transaction(rollsBack: false) { transaction throws(KeychainFailure) in
+                for statement in statements { try transaction.ledger.insert(statement) }
+                isOpened = keys.contains { engine.openedKey($0, in: transaction) != nil }
             }
+            if isOpened { oracle.fail("a removed device opens a batch of a device that knew of the removal") }
         }
     }
 }
