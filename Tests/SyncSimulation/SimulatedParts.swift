@@ -20,6 +20,9 @@ protocol SimulatedParts {
 
     func makeDisk() throws -> any SimulatedDisk
 
+    /// Opens a content for the oracle; nil if its author, whom `key` asks, does not have the key.
+    func opened(_ sealed: SealedContent, header: [UInt8], under key: () -> SharedSecretBytes?) throws(KeychainFailure) -> [UInt8]?
+
     /// Returns the content as an item has it on the way between devices.
     func encoded(_ content: SimulatedContent) -> SyncContent
 
@@ -35,6 +38,11 @@ struct FakeParts: SimulatedParts {
 
     func keys(seed: [UInt8]) -> any CircleDeviceKeys { FakeDeviceKeys(seed: seed) }
     func makeDisk() -> any SimulatedDisk { MemoryLedger() }
+
+    func opened(_ sealed: SealedContent, header: [UInt8], under key: () -> SharedSecretBytes?) -> [UInt8]? {
+        FakeCipher.contentWithoutKey(sealed)
+    }
+
     func encoded(_ content: SimulatedContent) -> SyncContent { content.content }
     func decoded(_ content: SyncContent) -> SimulatedContent? { SimulatedContent(content) }
 }

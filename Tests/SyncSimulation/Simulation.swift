@@ -278,27 +278,26 @@ package struct Simulation {
             switch ObjectName(object.name) {
             case .piece:
                 let piece = try CheckpointPiece(object.bytes)
-                guard let key = engine.openedKey(piece.laneKey, in: transaction) else {
-                    return oracle.fail("a device sealed a piece under a key that it does not have")
-                }
-                oracle.checkPiece(piece.lane, try PieceContent(piece.kind, cipher.open(piece.sealed, header: piece.header, under: key)))
+                let bytes = try parts.opened(piece.sealed, header: piece.header) { engine.openedKey(piece.laneKey, in: transaction) }
+                guard let bytes else { return oracle.fail("a device sealed a piece under a key that it does not have") }
+                oracle.checkPiece(piece.lane, try PieceContent(piece.kind, bytes))
             case .batch(_, let origin):
                 let others = try transaction.ledger.readBatches(of: origin.log)
                 if !learnsOfForks, others.contains(where: { $0.number == origin.number && $0.origin != origin }) {
                     oracle.fail("a device continues a log that it knows to be forked")
                 }
                 let frame = try BatchFrame(object.bytes)
-                guard let key = engine.openedKey(frame.header.laneKey, in: transaction) else {
-                    return oracle.fail("a device sealed a batch under a key that it does not have")
-                }
-                let content = try BatchContent(cipher.open(frame.sealed, header: frame.header.encoded, under: key))
+                let header = frame.header
+                let bytes = try parts.opened(frame.sealed, header: header.encoded) { engine.openedKey(header.laneKey, in: transaction) }
+                guard let bytes else { return oracle.fail("a device sealed a batch under a key that it does not have") }
+                let content = try BatchContent(bytes)
                 let author = devices[index].id
                 // A restored machine may forget that it knew.
                 let isLate =
                     !faults.restores && !faults.clones
                     && remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(author) == true }
                 sealed[object.name] = SealedBatch(
-                    header: frame.header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
+                    header: header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
                     isLate: isLate)
             default: break
             }

@@ -17,6 +17,11 @@ struct ProductionParts: SimulatedParts {
 
     func makeDisk() throws -> any SimulatedDisk { try StoreDisk() }
 
+    func opened(_ sealed: SealedContent, header: [UInt8], under key: () -> SharedSecretBytes?) throws(KeychainFailure) -> [UInt8]? {
+        guard let key = key() else { return nil }
+        return try cryptography.open(sealed, header: header, under: key)
+    }
+
     func encoded(_ content: SimulatedContent) -> SyncContent {
         SyncContent(
             itemClass: .genericPassword, accessibility: content.accessibility, attributes: Self.attributes(of: content).encoded,
