@@ -224,8 +224,11 @@ let package = Package(
             ],
             path: "Tests/PowerCutWorkload"
         ),
-        // Synchronization, simulated. Neither opens a keychain.
-        .target(name: "SyncSimulation", dependencies: ["SyncCore", "KeychainCore"], path: "Tests/SyncSimulation"),
+        // Synchronization, simulated. Neither opens a keychain of the user.
+        .target(
+            name: "SyncSimulation", dependencies: ["SyncCore", "KeychainCore", "KeychainStore", "Keybag", "KeychainTestSupport"],
+            path: "Tests/SyncSimulation"
+        ),
         .executableTarget(name: "SyncStorm", dependencies: ["SyncSimulation"], path: "Tests/SyncStorm"),
         .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
         .executableTarget(

@@ -63,7 +63,8 @@ extension InMemoryTransaction: SyncStoreWriting {
     func recordChange(from old: SealedRow?, to new: SealedRow?) {
         guard recordsChanges else { return }
         for change in RecordedChange.records(from: old?.header.shared, to: new?.header.shared) {
-            contents.ledger?.changes[change.item] = change.kind
+            let kind = RecordedChange.Kind.combined(ledger.changes[change.item], change.kind)
+            contents.ledger?.changes[change.item] = kind
         }
     }
 

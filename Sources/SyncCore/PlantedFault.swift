@@ -19,6 +19,8 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows
     // Limits
     case sendsThisDeviceOnly
+    // The store, in the simulation with the parts of the product
+    case captureMissesRename
 }
 
 #if SYNC_PLANTED

@@ -79,7 +79,8 @@ extension ItemStoreContract {
                 }
             }
         },
-        recordingRule("The last change of an item is the one that is recorded") { store, findings throws(KeychainFailure) in
+        recordingRule("The last change of an item is recorded, and whether it was deleted before") {
+            store, findings throws(KeychainFailure) in
             let row = shared(1)
             let id = row.header.reference.id
             try store.insert([row])
@@ -89,7 +90,11 @@ extension ItemStoreContract {
             var again = shared(1)
             again.header.reference = row.header.reference
             try store.insert([again])
-            findings.expect(try store.records() == [id: .written], "written again")
+            findings.expect(try store.records() == [id: .rewritten], "written again")
+            again.header.revision = .random()
+            let number = try store.rows().last?.number ?? 0
+            try store.change { writing throws(KeychainFailure) in try writing.replace(number: number, with: again) }
+            findings.expect(try store.records() == [id: .rewritten], "and changed")
             try store.removeLast(quarantines: false)
             let other = shared(1)
             try store.insert([other])
@@ -209,7 +214,7 @@ extension SyncStore {
     func records() throws(KeychainFailure) -> [ItemID: RecordedChange.Kind] {
         try readLedger { reading throws(KeychainFailure) in
             var records: [ItemID: RecordedChange.Kind] = [:]
-            for kind in [RecordedChange.Kind.written, .deleted] {
+            for kind in RecordedChange.Kind.allCases {
                 for change in try reading.recordedChanges(kind, limit: .max) { records[change.item] = kind }
             }
             return records

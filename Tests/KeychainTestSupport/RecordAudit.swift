@@ -72,12 +72,12 @@ package struct RecordAudit {
                 items.insert(row.item)
                 let isKnown = try reading.liveVersion(shownBy: row.item)?.reference.id.value == row.revision
                 switch changes[row.item] {
-                case .written: if isKnown { objections.append("an item that was not written is recorded as written") }
+                case .written, .rewritten: if isKnown { objections.append("an item that was not written is recorded as written") }
                 case .deleted: objections.append("an item that exists is recorded as deleted")
                 case nil: if !isKnown { objections.append("a written item is not recorded") }
                 }
             }
-            for (item, kind) in changes where kind == .written && !items.contains(item) {
+            for (item, kind) in changes where kind != .deleted && !items.contains(item) {
                 objections.append("the item \(item.hexadecimal) does not exist and is recorded as written")
             }
             for version in try reading.liveVersions(after: nil, limit: .max) {
@@ -95,7 +95,9 @@ package struct RecordAudit {
     }
 
     private static func changes(_ reading: any SyncStoreReading) throws(KeychainFailure) -> [RecordedChange] {
-        try reading.recordedChanges(.deleted, limit: .max) + reading.recordedChanges(.written, limit: .max)
+        var changes: [RecordedChange] = []
+        for kind in RecordedChange.Kind.allCases { changes += try reading.recordedChanges(kind, limit: .max) }
+        return changes
     }
 
     private static func sharedRows(_ reading: any SyncStoreReading) throws(KeychainFailure) -> [SharedItem] {

@@ -15,7 +15,9 @@ package struct SimulatedContent: Hashable, Sendable {
         self.value = value
     }
 
-    package var itemName: ItemName { ItemName(Identifier128(high: 1, low: UInt64(name))) }
+    package var itemName: ItemName { Self.itemName(of: name) }
+
+    static func itemName(of name: Int) -> ItemName { ItemName(Identifier128(high: 1, low: UInt64(name))) }
 
     package var content: SyncContent {
         var attributes: [UInt8] = []

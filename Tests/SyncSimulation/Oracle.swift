@@ -2,6 +2,17 @@
 package import KeychainCore
 internal import SyncCore
 
+/// A batch as a device sealed it.
+struct SealedBatch {
+    let header: BatchFrame.Header
+    let origin: Origin
+    let versions: [VersionRecord]
+    /// The devices of whose removal its author knew.
+    let knownRemoved: Set<DeviceID>
+    /// Whether all remaining devices had learned that the author was removed.
+    let isLate: Bool
+}
+
 /// What the simulation knows independently of the engine: every write with what its program saw, and every published version.
 package struct Oracle {
     /// A write that a program was told is durable.
@@ -76,29 +87,18 @@ package struct Oracle {
     }
 
     /// Notes a batch when it appears in the storage.
-    mutating func notePublished(
-        _ bytes: [UInt8], by devices: [Int], cipher: FakeCipher, knownRemoved: Set<DeviceID>, isLate: Bool
-    ) {
-        let content: BatchContent
-        let frame: BatchFrame
-        do {
-            frame = try BatchFrame(bytes)
-            content = try BatchContent(FakeCipher.contentWithoutKey(frame.sealed))
-        } catch {
-            return fail("a device published a batch that cannot be parsed: \(error)")
-        }
-        let header = frame.header
-        let hash = cipher.hash(BatchFrame.unsignedBytes(header, frame.sealed))
-        let origin = Origin(log: header.log, number: header.number, hash: hash.prefix)
+    mutating func notePublished(_ batch: SealedBatch, by devices: [Int], as parts: any SimulatedParts) {
+        let header = batch.header
+        let origin = batch.origin
         guard batches[origin] == nil else { return }
-        batches[origin] = (header.device, header.laneKey, knownRemoved)
-        for version in content.versions {
+        batches[origin] = (header.device, header.laneKey, batch.knownRemoved)
+        for version in batch.versions {
             let reference = VersionReference(id: version.id, origin: origin)
-            check(version, by: devices)
+            let content = version.content.flatMap { parts.decoded($0) }
+            check(version, content, by: devices)
             versions[origin, default: []].append(reference)
             published[reference] = Published(
-                author: header.device, content: version.content.flatMap { SimulatedContent($0) }, replaced: version.replaced, isLate: isLate
-            )
+                author: header.device, content: content, replaced: version.replaced, isLate: batch.isLate)
         }
     }
 
@@ -106,13 +106,13 @@ package struct Oracle {
     func isPublished(_ origin: Origin) -> Bool { batches[origin] != nil }
 
     /// Checks that a version replaces only what its program saw.
-    private mutating func check(_ version: VersionRecord, by devices: [Int]) {
+    private mutating func check(_ version: VersionRecord, _ content: SimulatedContent?, by devices: [Int]) {
         var permitted: Set<VersionReference> = []
         if version.content != nil {
             guard let index = writeIndex[version.id] else { return fail("a version that no program wrote was published") }
             let write = writes[index]
             permitted = write.permitted
-            if version.content.flatMap({ SimulatedContent($0) }) != write.content { fail("a version has another content than the write") }
+            if content != write.content { fail("a version has another content than the write") }
             if write.content?.accessibility.isThisDeviceOnly == true { fail("an item that must not leave the device was published") }
         } else {
             for device in devices { permitted.formUnion(deletions[device] ?? []) }
@@ -125,15 +125,10 @@ package struct Oracle {
     }
 
     /// Checks that a piece of a checkpoint has items of its lane only.
-    mutating func checkPiece(_ bytes: [UInt8]) {
-        do {
-            let piece = try CheckpointPiece(bytes)
-            guard case .versions(let versions) = try PieceContent(piece.kind, FakeCipher.contentWithoutKey(piece.sealed)) else { return }
-            for version in versions where Lane(version.content.accessibility) != piece.lane {
-                return fail("a piece of a checkpoint has an item of the other lane")
-            }
-        } catch {
-            fail("a device sealed a piece that cannot be parsed: \(error)")
+    mutating func checkPiece(_ lane: Lane?, _ content: PieceContent) {
+        guard case .versions(let versions) = content else { return }
+        for version in versions where Lane(version.content.accessibility) != lane {
+            return fail("a piece of a checkpoint has an item of the other lane")
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import SyncCore
 
-/// The faults that a build with `-Xswiftc -DSYNC_PLANTED` can plant in the engine; none in any other build.
+/// The faults that a build with `-Xswiftc -DSYNC_PLANTED` can plant in the engine and the store; none in any other build.
 package enum PlantedFaults {
     #if SYNC_PLANTED
     package static let names = PlantedFault.allCases.map(\.rawValue)
@@ -11,10 +11,16 @@ package enum PlantedFaults {
         // No simulation runs meanwhile.
         unsafe plantedFault = name.flatMap { PlantedFault(rawValue: $0) }
     }
+
+    static func isPlanted(_ fault: PlantedFault) -> Bool { unsafe plantedFault == fault }
     #else
     package static let names: [String] = []
     package static func plant(_ name: String?) {}
+    static func isPlanted(_ fault: PlantedFault) -> Bool { false }
     #endif
+
+    /// The faults that are in the store, so that only production parts show them.
+    package static let ofProductionParts: Set = [PlantedFault.captureMissesRename.rawValue]
 }
 
 extension Simulation {

@@ -5,9 +5,9 @@ package import SyncCore
 /// A machine of the simulation: an engine, its disk, and the effects that are under way.
 package struct SimulatedDevice {
     package let index: Int
-    package let keys: FakeDeviceKeys
+    package let keys: any CircleDeviceKeys
     package let id: DeviceID
-    package let ledger = MemoryLedger()
+    package var disk: any SimulatedDisk
     package var engine: SyncEngine?
     package var membership: Membership?
     package var effects: [SyncEffect] = []
@@ -38,32 +38,28 @@ package struct SimulatedDevice {
     var original: Int?
 
     struct Snapshot {
-        let state: MemoryLedger.State
+        let disk: any SimulatedDisk
         let view: [String]
         let writeCount: Int
     }
 
-    init(index: Int, keys: FakeDeviceKeys, id: DeviceID) {
+    init(index: Int, keys: any CircleDeviceKeys, id: DeviceID, disk: any SimulatedDisk) {
         self.index = index
+        self.disk = disk
         self.keys = keys
         self.id = id
     }
 
-    init(cloneOf original: SimulatedDevice, index: Int) {
-        self.init(index: index, keys: original.keys, id: original.id)
+    init(cloneOf original: SimulatedDevice, index: Int) throws {
+        self.init(index: index, keys: original.keys, id: original.id, disk: try original.disk.copied())
         membership = original.membership
         role = original.role
         self.original = original.index
-        ledger.state = original.ledger.state
     }
 
     /// Starts the agent, which continues from the ledger.
-    mutating func start(cipher: FakeCipher, limits: SyncLimits) {
+    mutating func start(cipher: any CircleCipher, limits: SyncLimits) {
         effects = []
         engine = membership.map { SyncEngine(cipher: cipher, keys: keys, membership: $0, limits: limits) }
-    }
-
-    func row(named name: Int) -> (ItemID, MemoryLedger.Row)? {
-        ledger.state.rows.first { $0.value.content.name == name && $0.value.isSynchronizable }.map { ($0.key, $0.value) }
     }
 }

@@ -25,19 +25,27 @@ extension Simulation {
                 break
             }
         }
+        do {
+            try perform(action, on: index)
+        } catch {
+            oracle.fail("device \(index): \(action) failed: \(error)")
+        }
+    }
+
+    private mutating func perform(_ action: Action, on index: Int) throws {
         switch action {
-        case .write: write(index)
+        case .write: try write(index)
         case .effect: for _ in 0..<(1 + random.below(6)) { performEffect(index) }
         case .wake: step(index, .wake)
         case .spread: spread(index)
         case .lock: if faults.locks { toggleLock(index) }
-        case .snapshot: if faults.restores { snapshotOrRestore(index) }
-        case .clone: if faults.clones { clone(index) }
+        case .snapshot: if faults.restores { try snapshotOrRestore(index) }
+        case .clone: if faults.clones { try clone(index) }
         case .clock: if faults.clocksLie { devices[index].clockOffset = Double(random.below(7) - 3) * 100_000_000 }
-        case .loseObject: if faults.losesObjects { loseObjects() }
-        case .membership: changeMembership(index)
+        case .loseObject: if faults.losesObjects { try loseObjects() }
+        case .membership: try changeMembership(index)
         case .damage: if faults.damages { damage(index) }
-        case .rollback: if faults.rollsBack { rollBack() }
+        case .rollback: if faults.rollsBack { try rollBack() }
         case .attack: if faults.isHostile { attack() }
         }
     }
@@ -68,29 +76,27 @@ extension Simulation {
     private func isHidden(_ name: String, from index: Int) -> Bool { devices[index].isRemoved && name.hasPrefix("m/") }
 
     private mutating func toggleLock(_ index: Int) {
-        let ledger = devices[index].ledger
-        if ledger.state.lockedLanes.isEmpty {
-            ledger.state.lockedLanes = random.chance(0.8) ? [.whenUnlocked] : Set(Lane.allCases)
+        let disk = devices[index].disk
+        if disk.lockedLanes.isEmpty {
+            disk.lockedLanes = random.chance(0.8) ? [.whenUnlocked] : Set(Lane.allCases)
             counters.count(.locked)
         } else {
-            ledger.state.lockedLanes = []
+            disk.lockedLanes = []
         }
         step(index, .itemsChanged)
     }
 
-    private mutating func snapshotOrRestore(_ index: Int) {
+    private mutating func snapshotOrRestore(_ index: Int) throws {
         guard let snapshot = devices[index].snapshot, random.chance(0.6) else {
             devices[index].snapshot = SimulatedDevice.Snapshot(
-                state: devices[index].ledger.state, view: storage.view(of: index), writeCount: oracle.writeCount)
-            if !devices[index].ledger.state.pending.isEmpty || !devices[index].ledger.state.changes.isEmpty {
-                counters.count(.snapshotWithUnsentChanges)
-            }
+                disk: try devices[index].disk.copied(), view: storage.view(of: index), writeCount: oracle.writeCount)
+            if try hasUnsentChanges(index) { counters.count(.snapshotWithUnsentChanges) }
             return
         }
         counters.count(.snapshotRestored)
         if options.isTraced { note("device \(index): restored from its snapshot") }
         oracle.noteRollback(of: index, to: snapshot.writeCount)
-        devices[index].ledger.state = snapshot.state
+        devices[index].disk = try snapshot.disk.copied()
         if random.chance(0.5) {
             storage.setView(snapshot.view, of: index)
             counters.count(.snapshotRestoredWithTheFolder)
@@ -98,10 +104,20 @@ extension Simulation {
         devices[index].start(cipher: cipher, limits: limits)
     }
 
-    private mutating func clone(_ index: Int) {
+    private func hasUnsentChanges(_ index: Int) throws(KeychainFailure) -> Bool {
+        try devices[index].disk.read { ledger throws(KeychainFailure) in
+            for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty { return true }
+            for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty {
+                return true
+            }
+            return false
+        }
+    }
+
+    private mutating func clone(_ index: Int) throws {
         guard devices.count < options.deviceCount + 2, !devices[index].isRemoved else { return }
         storage.addView()
-        devices.append(SimulatedDevice(cloneOf: devices[index], index: devices.count))
+        devices.append(try SimulatedDevice(cloneOf: devices[index], index: devices.count))
         let clone = devices.count - 1
         storage.setView(storage.view(of: index), of: clone)
         oracle.noteClone(of: index, as: clone)
@@ -110,10 +126,10 @@ extension Simulation {
     }
 
     /// Loses objects that a device has read, for which its checkpoint makes up.
-    private mutating func loseObjects() {
+    private mutating func loseObjects() throws {
         let all = random.chance(0.3)
         for name in storage.names where all || random.chance(0.1) {
-            guard isHealable(name) else { continue }
+            guard try isHealable(name) else { continue }
             storage.remove(name)
             if options.isTraced { note("lost \(name)") }
             counters.count(.objectLost)
@@ -121,23 +137,28 @@ extension Simulation {
     }
 
     /// Whether a remaining device other than its author has what the object contains, so that the circle can make up for it.
-    private func isHealable(_ name: String) -> Bool {
+    private func isHealable(_ name: String) throws(KeychainFailure) -> Bool {
         switch ObjectName(name) {
-        case .statement(let hash): isHeld { $0.state.statements[hash] != nil }
-        case .batch(_, let origin): !hostileNames.contains(name) && isHeld { $0.isRead(origin) }
+        case .statement(let hash): try isHeld { disk throws(KeychainFailure) in try disk.isStored(hash) }
+        case .batch(_, let origin) where !hostileNames.contains(name):
+            try isHeld { disk throws(KeychainFailure) in
+                try disk.read { ledger throws(KeychainFailure) in try ledger.isRead(origin) }
+            }
         default: false
         }
     }
 
     /// Whether a writer has something on a disk that is never rolled back to before now.
-    private func isHeld(_ isOnDisk: (MemoryLedger) -> Bool) -> Bool {
-        remaining.contains { index in
+    private func isHeld(_ isOnDisk: (any SimulatedDisk) throws(KeychainFailure) -> Bool) throws(KeychainFailure) -> Bool {
+        for index in remaining {
             let device = devices[index]
-            return device.original == nil && device.snapshot == nil && device.role.mayWrite && index != damaged && isOnDisk(device.ledger)
+            let isKept = device.original == nil && device.snapshot == nil && index != damaged
+            if isKept, device.role.mayWrite, try isOnDisk(device.disk) { return true }
         }
+        return false
     }
 
-    private mutating func changeMembership(_ index: Int) {
+    private mutating func changeMembership(_ index: Int) throws {
         guard devices[index].role == .owner, !devices[index].isRemoved, devices[index].engine?.roster?.members[devices[index].id] != nil
         else {
             return
@@ -155,21 +176,21 @@ extension Simulation {
             noteDoubtfulAdmissions()
             step(index, .command(.remove(devices[victim].id)))
         } else if recoveryKit != nil, random.chance(0.2) {
-            recover()
+            try recover()
         } else if faults.admitsDevices, devices.count < options.deviceCount + 3 {
             let joiner = devices.count
-            addDevice(joiner)
+            try addDevice(joiner)
             devices[joiner].sponsor = index
             if options.isTraced { note("device \(joiner) is admitted by \(index)") }
             let other = random.chance(0.4) ? random.element(of: remaining.filter { canAdmit($0) && $0 != index && $0 != joiner }) : nil
-            let statements = admit(joiner, by: index)
+            let statements = try admit(joiner, by: index)
             if let other {
                 // Two owners have answered the same request.
                 step(other, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
                 counters.count(.deviceAdmittedTwice)
             }
             guard let circle = devices[index].membership?.circle else { return }
-            join(joiner, circle, statements)
+            try join(joiner, circle, statements)
             noteDoubtfulAdmissions()
             counters.count(.deviceAdmitted)
         }
@@ -187,11 +208,11 @@ extension Simulation {
     /// A person whose devices are lost begins again with the storage and the recovery kit.
     ///
     /// The kit removes all other devices and admits a new one.
-    private mutating func recover() {
+    private mutating func recover() throws {
         guard let keys = recoveryKit, let founding else { return }
         recoveryKit = nil
-        let kit = addMachine(keys)
-        join(kit, founding.circle, [founding])
+        let kit = try addMachine(keys)
+        try join(kit, founding.circle, [founding])
         runToRest(kit)
         guard let members = devices[kit].engine?.roster?.members, members[devices[kit].id] != nil else {
             // The storage does not show the kit's admission.
@@ -204,10 +225,10 @@ extension Simulation {
             devices[index].remover = kit
         }
         let joiner = devices.count
-        addDevice(joiner)
+        try addDevice(joiner)
         devices[joiner].sponsor = kit
         for member in members.keys.sorted() where member != devices[kit].id { step(kit, .command(.remove(member))) }
-        join(joiner, founding.circle, admit(joiner, by: kit))
+        try join(joiner, founding.circle, admit(joiner, by: kit))
         if options.isTraced { note("device \(kit) is the recovery kit, and admits \(joiner)") }
         noteDoubtfulAdmissions()
         counters.count(.recoveredWithTheKit)
@@ -238,14 +259,14 @@ extension Simulation {
     }
 
     /// Takes the storage back to an earlier state: new objects are lost, and removed ones are there again.
-    private mutating func rollBack() {
+    private mutating func rollBack() throws {
         guard !storageSnapshot.isEmpty, random.chance(0.5) else {
             storageSnapshot = storage.snapshot
             return
         }
         counters.count(.storageRolledBack)
         let kept = Set(storageSnapshot.map(\.name))
-        for name in storage.names where !kept.contains(name) && isHealable(name) { storage.remove(name) }
+        for name in storage.names where try !kept.contains(name) && isHealable(name) { storage.remove(name) }
         for (name, bytes) in storageSnapshot { storage.putBack(name, bytes) }
     }
 
@@ -281,9 +302,10 @@ extension Simulation {
         return sponsor == other || isSponsored(sponsor, by: other)
     }
 
-    private mutating func admit(_ joiner: Int, by index: Int) -> [Statement] {
+    private mutating func admit(_ joiner: Int, by index: Int) throws(KeychainFailure) -> [Statement] {
         step(index, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
         let cipher = cipher
-        return devices[index].ledger.statements().compactMap { try? Statement($0.bytes, cipher: cipher) }
+        let statements = try devices[index].disk.read { ledger throws(KeychainFailure) in try ledger.statements() }
+        return statements.compactMap { try? Statement($0.bytes, cipher: cipher) }
     }
 }

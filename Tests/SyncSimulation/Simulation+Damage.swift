@@ -3,17 +3,18 @@ internal import KeychainCore
 internal import SyncCore
 
 /// A disk that loses rows, conflict copies, and records of changes. None of that is a deletion.
+///
+/// Only disks in memory lose anything.
 extension Simulation {
     /// Damages the disk of one device; the circle has what it loses.
     ///
     /// A write that was not sent is lost with its row, so only the rows of published versions are damaged.
     mutating func damage(_ index: Int) {
-        guard damaged == nil || damaged == index else { return }
+        guard damaged == nil || damaged == index, let ledger = devices[index].disk as? MemoryLedger else { return }
         damaged = index
-        let ledger = devices[index].ledger
         switch random.below(5) {
         case 0...2:
-            guard let (item, row) = damageableRow(index) else { return }
+            guard let (item, row) = damageableRow(ledger) else { return }
             if random.chance(0.5) {
                 ledger.state.rows[item]?.isDamaged = true
                 counters.count(.damagedRow)
@@ -27,15 +28,14 @@ extension Simulation {
             ledger.state.copies[copy] = nil
             counters.count(.lostCopy)
             if options.isTraced { note("device \(index) loses the copy \(copy.id.hexadecimal)") }
-        default: loseRecords(index)
+        default: loseRecords(index, ledger)
         }
         // An agent looks at all rows once a day, and when it starts.
         if random.chance(0.5) { devices[index].start(cipher: cipher, limits: limits) }
     }
 
     /// Returns a row that shows a published version, and that no program has changed since.
-    private mutating func damageableRow(_ index: Int) -> (ItemID, MemoryLedger.Row)? {
-        let ledger = devices[index].ledger
+    private mutating func damageableRow(_ ledger: MemoryLedger) -> (ItemID, MemoryLedger.Row)? {
         let items = ledger.state.rows.keys.filter { item in
             guard ledger.state.changes[item] == nil, let shown = ledger.liveVersion(shownBy: item) else { return false }
             return shown.reference.origin != nil && shown.reference.id == ledger.state.rows[item]?.revision
@@ -47,8 +47,7 @@ extension Simulation {
     }
 
     /// Loses the records of changes, as a damaged page of their table does.
-    private mutating func loseRecords(_ index: Int) {
-        let ledger = devices[index].ledger
+    private mutating func loseRecords(_ index: Int, _ ledger: MemoryLedger) {
         let deleted = ledger.state.changes.filter { $0.value == .deleted }.keys.compactMap { ledger.liveVersion(shownBy: $0) }
         guard !ledger.state.changes.isEmpty, deleted.allSatisfy({ $0.reference.origin != nil }) else { return }
         for version in deleted { oracle.noteLostRecord(of: index, deletionOf: version.reference) }

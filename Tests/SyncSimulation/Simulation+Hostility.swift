@@ -11,7 +11,7 @@ extension Simulation {
             case 0:
                 // A reader, or a stranger who has the lane key, writes a batch.
                 let reader = devices.first { $0.role == .reader }
-                let stranger = FakeDeviceKeys(seed: [UInt8(truncatingIfNeeded: random.next()), 1])
+                let stranger = try parts.keys(seed: [UInt8(truncatingIfNeeded: random.next()), 1])
                 let keys = reader?.keys ?? stranger
                 try forgeBatch(keys, DeviceID(of: keys.publicKeys, cipher: cipher), circle)
             case 1:
@@ -25,7 +25,7 @@ extension Simulation {
                 }
             case 2:
                 // A stranger admits itself.
-                let keys = FakeDeviceKeys(seed: [UInt8(truncatingIfNeeded: random.next()), 2])
+                let keys = try parts.keys(seed: [UInt8(truncatingIfNeeded: random.next()), 2])
                 let statement = try Statement(
                     .admit(
                         .init(
@@ -99,15 +99,15 @@ extension Simulation {
 
     /// Seals a batch with a lane key that some device can open: with a version, or with marks alone.
     private mutating func forgeBatch(
-        _ keys: FakeDeviceKeys, _ author: DeviceID, _ circle: CircleID, date: Double? = nil, marks: [LogMark] = []
+        _ keys: any CircleDeviceKeys, _ author: DeviceID, _ circle: CircleID, date: Double? = nil, marks: [LogMark] = []
     ) throws {
-        guard let (id, key) = knownLaneKey() else { return }
+        guard let (id, key) = try knownLaneKey() else { return }
         let log = LogID(Identifier128(high: random.next(), low: random.next()))
         let header = BatchFrame.Header(
             circle: circle, log: log, device: author, lane: .afterFirstUnlock, number: 1, previous: .none, laneKey: id)
         let content = SimulatedContent(name: 0, accessibility: .afterFirstUnlock, date: date ?? now, value: 666)
         let version = VersionRecord(
-            id: SyncVersionID(Identifier128(high: random.next(), low: random.next())), replaced: [], content: content.content)
+            id: SyncVersionID(Identifier128(high: random.next(), low: random.next())), replaced: [], content: parts.encoded(content))
         let sealed = try cipher.seal(
             BatchContent(notes: BatchNotes(seconds: now, marks: marks), versions: marks.isEmpty ? [version] : []).encoded,
             header: header.encoded, under: key)
@@ -128,12 +128,14 @@ extension Simulation {
         counters.count(.batchOfARemovedDevice)
     }
 
-    private func knownLaneKey() -> (LaneKeyID, SharedSecretBytes)? {
+    private func knownLaneKey() throws(KeychainFailure) -> (LaneKeyID, SharedSecretBytes)? {
         for device in devices where !device.isRemoved {
-            guard var engine = device.engine, let record = engine.roster?.laneKeys.last(where: { $0.lane == .afterFirstUnlock }),
-                let key = engine.openedKey(record.key, in: SyncTransaction(ledger: device.ledger, items: device.ledger))
-            else { continue }
-            return (record.key, key)
+            guard var engine = device.engine, let record = engine.roster?.laneKeys.last(where: { $0.lane == .afterFirstUnlock }) else {
+                continue
+            }
+            var key: SharedSecretBytes?
+            try device.disk.transaction(rollsBack: false) { key = engine.openedKey(record.key, in: $0) }
+            if let key { return (record.key, key) }
         }
         return nil
     }

@@ -4,24 +4,24 @@ internal import SyncCore
 
 /// The programs that use the keychain of a device. They write between any two transactions of the agent.
 extension Simulation {
-    mutating func write(_ index: Int) {
+    mutating func write(_ index: Int) throws(KeychainFailure) {
         if !devices[index].role.mayWrite { counters.count(.readerWrote) }
         let name = random.below(nameCount)
         switch random.below(21) {
-        case 0..<12: put(index, name)
-        case 12..<16: delete(index, name)
-        case 16: rename(index, name)
+        case 0..<12: try put(index, name)
+        case 12..<16: try delete(index, name)
+        case 16: try rename(index, name)
         case 17:
-            delete(index, name)
-            put(index, name)
+            try delete(index, name)
+            try put(index, name)
             counters.count(.deletedAndAddedAgain)
         case 19:
-            rename(index, name)
-            put(index, name)
-        case 18: if random.chance(0.2) { putThisDeviceOnly(index) }
+            try rename(index, name)
+            try put(index, name)
+        case 18: if random.chance(0.2) { try putThisDeviceOnly(index) }
         default:
-            put(index, name)
-            put(index, name)
+            try put(index, name)
+            try put(index, name)
         }
         if random.chance(0.3) { step(index, .itemsChanged) }
     }
@@ -31,26 +31,37 @@ extension Simulation {
     }
 
     /// What the device knows of the items that a write concerns.
-    private func known(_ index: Int, _ names: [Int], _ item: ItemID?) -> Set<VersionReference> {
-        let ledger = devices[index].ledger
-        var known: Set<VersionReference> = []
-        var itemNames = Set(names.map { ItemName(Identifier128(high: 1, low: UInt64($0))) })
-        if let item, let shown = ledger.liveVersion(shownBy: item) { itemNames.insert(shown.name) }
-        for name in itemNames { known.formUnion(ledger.liveVersions(named: name).map(\.reference)) }
-        return known
+    private func known(_ index: Int, _ names: [Int], _ item: ItemID?) throws(KeychainFailure) -> Set<VersionReference> {
+        let disk = devices[index].disk
+        var itemNames: Set<ItemName> = []
+        for name in names { itemNames.insert(try disk.itemName(of: name)) }
+        return try disk.read { ledger throws(KeychainFailure) in
+            if let item, let shown = try ledger.liveVersion(shownBy: item) { itemNames.insert(shown.name) }
+            var known: Set<VersionReference> = []
+            for name in itemNames { known.formUnion(try ledger.liveVersions(named: name).map(\.reference)) }
+            return known
+        }
     }
 
     /// The published versions that a write of an item must replace, because its program saw them, or because they would reappear.
-    private func seen(_ index: Int, _ item: ItemID, leaving isLeaving: (ItemName) -> Bool) -> Set<VersionReference> {
-        let ledger = devices[index].ledger
-        guard let shown = ledger.liveVersion(shownBy: item) else { return [] }
-        var seen: Set = [shown.reference]
-        if isLeaving(shown.name) { seen.formUnion(ledger.liveVersions(named: shown.name).filter { $0.item == nil }.map(\.reference)) }
-        return seen.filter { $0.origin != nil }
+    ///
+    /// `name` is the item's new name; nil if it is deleted.
+    private func seen(_ index: Int, _ item: ItemID?, _ name: Int?) throws(KeychainFailure) -> Set<VersionReference> {
+        guard let item else { return [] }
+        let disk = devices[index].disk
+        let itemName = try name.map { name throws(KeychainFailure) in try disk.itemName(of: name) }
+        return try disk.read { ledger throws(KeychainFailure) in
+            guard let shown = try ledger.liveVersion(shownBy: item) else { return [] }
+            var seen: Set = [shown.reference]
+            if shown.name != itemName {
+                seen.formUnion(try ledger.liveVersions(named: shown.name).filter { $0.item == nil }.map(\.reference))
+            }
+            return seen.filter { $0.origin != nil }
+        }
     }
 
     private func isLocked(_ index: Int, _ accessibility: ItemAccessibility) -> Bool {
-        Lane(accessibility).map { devices[index].ledger.state.lockedLanes.contains($0) } ?? false
+        Lane(accessibility).map { devices[index].disk.lockedLanes.contains($0) } ?? false
     }
 
     private mutating func noteWrite(_ write: Oracle.Write) {
@@ -60,73 +71,62 @@ extension Simulation {
         note("device \(write.device) \(kind), \(write.revision.hexadecimal) over \(write.overwritten?.hexadecimal ?? "nothing")")
     }
 
-    private mutating func put(_ index: Int, _ name: Int) {
-        let ledger = devices[index].ledger
+    /// Writes an item, whose row is known, under its present name or another.
+    private mutating func put(_ index: Int, _ content: SimulatedContent, over row: SimulatedRow?) throws(KeychainFailure) {
+        let names = Set([content.name, row?.content.name ?? content.name]).sorted()
+        let permitted = try known(index, names, row?.item)
+        let seen = try seen(index, row?.item, content.name)
+        let revision = try devices[index].disk.put(content, over: row, revision: newRevision(&random))
+        noteWrite(
+            Oracle.Write(
+                device: index, revision: revision, isDeletion: false, permitted: permitted, seen: seen, overwritten: row?.revision,
+                content: content))
+    }
+
+    private mutating func put(_ index: Int, _ name: Int) throws(KeychainFailure) {
         // Adding an item over a damaged row moves the row to the quarantine, which is recorded as a deletion.
-        if devices[index].row(named: name)?.1.isDamaged == true { delete(index, name) }
-        let existing = devices[index].row(named: name)
+        if try devices[index].disk.row(named: name)?.isDamaged == true { try delete(index, name) }
+        let existing = try devices[index].disk.row(named: name)
         let accessibility: ItemAccessibility =
-            if let existing, random.chance(0.8) { existing.1.content.accessibility } else {
+            if let existing, random.chance(0.8) { existing.content.accessibility } else {
                 random.element(of: [.whenUnlocked, .afterFirstUnlock, .always]) ?? .whenUnlocked
             }
-        guard !isLocked(index, accessibility), !isLocked(index, existing?.1.content.accessibility ?? accessibility) else { return }
+        guard !isLocked(index, accessibility), !isLocked(index, existing?.content.accessibility ?? accessibility) else { return }
         let clock = faults.equalDates ? 1 : now + devices[index].clockOffset
         let content = SimulatedContent(
-            name: name, accessibility: accessibility, date: max(clock, (existing?.1.content.date ?? -.infinity) + 1),
+            name: name, accessibility: accessibility, date: max(clock, (existing?.content.date ?? -.infinity) + 1),
             value: random.chance(0.2) ? 7 : random.next())
-        let item = existing?.0 ?? ledger.newItem()
-        let revision = newRevision(&random)
-        noteWrite(
-            Oracle.Write(
-                device: index, revision: revision, isDeletion: false, permitted: known(index, [name], item),
-                seen: seen(index, item) { $0 != content.itemName }, overwritten: existing?.1.revision, content: content))
-        ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
-        ledger.state.changes[item] = .written
+        try put(index, content, over: existing)
     }
 
-    private mutating func delete(_ index: Int, _ name: Int) {
-        let ledger = devices[index].ledger
-        guard let (item, row) = devices[index].row(named: name) else { return }
+    private mutating func delete(_ index: Int, _ name: Int) throws(KeychainFailure) {
+        guard let row = try devices[index].disk.row(named: name) else { return }
+        let permitted = try known(index, [name], row.item)
+        let seen = try seen(index, row.item, nil)
+        try devices[index].disk.delete(row)
         noteWrite(
             Oracle.Write(
-                device: index, revision: row.revision, isDeletion: true, permitted: known(index, [name], item),
-                seen: seen(index, item) { _ in true }, overwritten: row.revision, content: nil))
-        ledger.state.rows[item] = nil
-        ledger.state.changes[item] = .deleted
+                device: index, revision: row.revision, isDeletion: true, permitted: permitted, seen: seen, overwritten: row.revision,
+                content: nil))
     }
 
-    private mutating func rename(_ index: Int, _ name: Int) {
-        let ledger = devices[index].ledger
+    private mutating func rename(_ index: Int, _ name: Int) throws(KeychainFailure) {
         let other = (name + 1) % nameCount
-        guard other != name, let (item, row) = devices[index].row(named: name), devices[index].row(named: other) == nil,
+        guard other != name, let row = try devices[index].disk.row(named: name), try devices[index].disk.row(named: other) == nil,
             !row.isDamaged, !isLocked(index, row.content.accessibility)
         else { return }
         var content = row.content
         content.name = other
         content.date = max(now + devices[index].clockOffset, content.date + 1)
-        let revision = newRevision(&random)
-        noteWrite(
-            Oracle.Write(
-                device: index, revision: revision, isDeletion: false, permitted: known(index, [name, other], item),
-                seen: seen(index, item) { $0 != content.itemName }, overwritten: row.revision, content: content))
-        ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
-        ledger.state.changes[item] = .written
+        try put(index, content, over: row)
         counters.count(.renamed)
     }
 
     /// A row that is marked as synchronizable although its class must not leave the device.
-    private mutating func putThisDeviceOnly(_ index: Int) {
-        let ledger = devices[index].ledger
-        guard devices[index].row(named: 900) == nil else { return }
+    private mutating func putThisDeviceOnly(_ index: Int) throws(KeychainFailure) {
+        guard try devices[index].disk.row(named: 900) == nil else { return }
         let content = SimulatedContent(name: 900, accessibility: .whenUnlockedThisDeviceOnly, date: now, value: random.next())
-        let item = ledger.newItem()
-        let revision = newRevision(&random)
-        noteWrite(
-            Oracle.Write(
-                device: index, revision: revision, isDeletion: false, permitted: [], seen: [], overwritten: nil,
-                content: content))
-        ledger.state.rows[item] = MemoryLedger.Row(content: content, revision: revision)
-        ledger.state.changes[item] = .written
+        try put(index, content, over: nil)
         counters.count(.itemOfThisDeviceOnly)
     }
 }

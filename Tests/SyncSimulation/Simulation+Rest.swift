@@ -5,8 +5,16 @@ internal import SyncCore
 /// Coming to rest: the storage shows everything, all devices are unlocked, and the faults end.
 extension Simulation {
     package mutating func settleAndCheck() {
+        do {
+            try settle()
+        } catch {
+            oracle.fail("the devices cannot be checked: \(error)")
+        }
+    }
+
+    private mutating func settle() throws {
         for index in devices.indices where !devices[index].isGone {
-            devices[index].ledger.state.lockedLanes = []
+            devices[index].disk.lockedLanes = []
             devices[index].clockOffset = 0
             devices[index].isAway = false
             // An agent that continues to run must come to rest too, whatever it has begun.
@@ -14,20 +22,21 @@ extension Simulation {
         }
         var quietRounds = 0
         for round in 0..<60 {
-            let before = changeCount
+            let before = try changeCount()
             for index in remaining { runToRest(index) }
-            quietRounds = changeCount == before ? quietRounds + 1 : 0
+            quietRounds = try changeCount() == before ? quietRounds + 1 : 0
             if quietRounds > 0 { now += 100_000 }
             if quietRounds == 3 { break }
             if round == 59 { oracle.fail("the devices do not come to rest") }
             if !oracle.failures.isEmpty { return }
         }
-        check()
+        try check()
     }
 
-    private var changeCount: Int {
-        storage.changeCount
-            + remaining.reduce(0) { $0 + devices[$1].ledger.state.read.count + devices[$1].ledger.state.statements.count }
+    private func changeCount() throws(KeychainFailure) -> Int {
+        var count = storage.changeCount
+        for index in remaining { count += try devices[index].disk.progress() }
+        return count
     }
 
     /// Wakes a device and performs its effects without faults until none is left.
@@ -47,22 +56,27 @@ extension Simulation {
         }
     }
 
-    private mutating func check() {
+    private mutating func check() throws {
         dropVoidAdmissions()
         let removedIDs = Set(devices.filter(\.isRemoved).map(\.id))
+        var states: [Int: RestingState] = [:]
+        for index in remaining { states[index] = try devices[index].disk.restingState() }
         // Of removed devices, the batches that a remaining writer has read count. A reader cannot report what it has read.
         let readByRemaining = remaining.filter { devices[$0].role.mayWrite }.reduce(into: Set<Origin>()) {
-            $0.formUnion(devices[$1].ledger.state.read)
+            $0.formUnion(states[$1]?.read ?? [])
         }
         let expected = oracle.expected { origin, author in !removedIDs.contains(author) || readByRemaining.contains(origin) }
         for index in remaining {
+            guard let state = states[index] else { continue }
             var own = expected
             if !devices[index].role.mayWrite {
-                let read = devices[index].ledger.state.read.union(readByRemaining)
+                let read = state.read.union(readByRemaining)
                 own = oracle.expected { origin, author in !removedIDs.contains(author) || read.contains(origin) }
             }
-            checkLedger(index, own)
-            checkRows(index, own)
+            checkLedger(index, state, own)
+            checkRows(index, state, own)
+            if !devices[index].role.mayWrite { checkUnshared(index, state) }
+            if let problem = state.problem { oracle.fail("the disk of device \(index) is damaged: \(problem)") }
         }
         for index in remaining where devices[index].engine?.roster?.members.keys.contains(where: { forgedDevices.contains($0) }) == true {
             oracle.fail("a stranger became a member")
@@ -70,8 +84,7 @@ extension Simulation {
         checkMembers()
         oracle.checkReplacements(expected) { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
         oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
-        for index in remaining where !devices[index].role.mayWrite { checkUnshared(index) }
-        checkRemovals(readByRemaining)
+        try checkRemovals(readByRemaining)
     }
 
     /// Checks that exactly the remaining devices are members, and that all devices agree.
@@ -105,9 +118,8 @@ extension Simulation {
         }
     }
 
-    private mutating func checkLedger(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
-        let state = devices[index].ledger.state
-        let live = Set(devices[index].role.mayWrite ? Array(state.live.keys) : state.live.keys.filter { $0.origin != nil })
+    private mutating func checkLedger(_ index: Int, _ state: RestingState, _ expected: [VersionReference: SimulatedContent]) {
+        let live = devices[index].role.mayWrite ? state.live : state.live.filter { $0.origin != nil }
         let missing = Set(expected.keys).subtracting(live)
         let extra = live.subtracting(expected.keys)
         if options.isTraced {
@@ -119,10 +131,10 @@ extension Simulation {
         }
         if !missing.isEmpty { oracle.fail("device \(index) lacks \(missing.count) live versions") }
         if !extra.isEmpty { oracle.fail("device \(index) has \(extra.count) versions that are replaced or unknown") }
-        if !state.pending.isEmpty, devices[index].role.mayWrite {
-            oracle.fail("device \(index) has \(state.pending.count) pending versions at rest")
+        if state.pendingCount > 0, devices[index].role.mayWrite {
+            oracle.fail("device \(index) has \(state.pendingCount) pending versions at rest")
         }
-        if !state.changes.isEmpty { oracle.fail("device \(index) has unfolded changes at rest") }
+        if state.hasChanges { oracle.fail("device \(index) has unfolded changes at rest") }
         // A device that is restored from a snapshot may have published a version that replaces one of a batch that it had not published yet.
         let awaited = state.awaited.filter { version in version.origin.map { oracle.isPublished($0) } ?? true || !faults.restores }
         if !awaited.isEmpty, devices.allSatisfy({ !$0.isRemoved }) { oracle.fail("device \(index) awaits versions at rest") }
@@ -133,18 +145,16 @@ extension Simulation {
         return "version \(version.id.hexadecimal) of \(origin ?? "no batch")"
     }
 
-    private mutating func checkRows(_ index: Int, _ expected: [VersionReference: SimulatedContent]) {
-        let state = devices[index].ledger.state
+    private mutating func checkRows(_ index: Int, _ state: RestingState, _ expected: [VersionReference: SimulatedContent]) {
         var visible: [Int: (VersionReference, SimulatedContent)] = [:]
         for (reference, content) in expected {
             if let other = visible[content.name], (other.1.date, other.0) > (content.date, reference) { continue }
             visible[content.name] = (reference, content)
         }
-        let rows = state.rows.values.filter { row in
-            guard row.isSynchronizable && !row.content.accessibility.isThisDeviceOnly else { return false }
+        let rows = state.rows.filter { row in
             if row.isDamaged { oracle.fail("device \(index) has a damaged row at rest") }
             // A reader shows its own writes of items that the circle does not have.
-            let isUnshared = state.live[VersionReference(id: row.revision, origin: nil)] != nil
+            let isUnshared = state.live.contains(VersionReference(id: row.revision, origin: nil))
             return devices[index].role.mayWrite || !isUnshared || visible[row.content.name] != nil
         }
         if rows.count != visible.count { oracle.fail("device \(index) shows \(rows.count) items instead of \(visible.count)") }
@@ -157,30 +167,26 @@ extension Simulation {
             }
         }
         let copies = expected.count - visible.count
-        let found = state.copies.keys.count { $0.origin != nil || devices[index].role.mayWrite }
+        let found = state.copyCount - state.unshared.values.count { $0.isCopy }
         if found != copies { oracle.fail("device \(index) has \(found) conflict copies instead of \(copies)") }
         if copies > 0 { counters.count(.conflictCopiesAtRest) }
     }
 
     /// Checks that a reader keeps what its programs wrote, each version in a row or in a copy.
-    private mutating func checkUnshared(_ index: Int) {
-        let ledger = devices[index].ledger
+    private mutating func checkUnshared(_ index: Int, _ state: RestingState) {
         var kept: [SyncVersionID: SimulatedContent] = [:]
-        for version in ledger.state.live.values where version.reference.origin == nil {
-            guard let content = try? ledger.content(of: version), let simulated = SimulatedContent(content) else {
+        for (id, version) in state.unshared {
+            guard let content = version.content else {
                 oracle.fail("device \(index) has an unshared version without content")
                 continue
             }
-            kept[version.reference.id] = simulated
+            kept[id] = content
         }
         if !kept.isEmpty { counters.count(.unsharedAtRest) }
-        if ledger.state.copies.keys.count(where: { $0.origin == nil }) > kept.count {
-            oracle.fail("device \(index) has copies that the ledger does not know")
-        }
         oracle.checkUnshared(kept, of: index)
     }
 
-    private mutating func checkRemovals(_ readByRemaining: Set<Origin>) {
+    private mutating func checkRemovals(_ readByRemaining: Set<Origin>) throws {
         for (reference, version) in oracle.published where version.isLate {
             if let origin = reference.origin, readByRemaining.contains(origin),
                 devices.contains(where: { $0.isRemoved && $0.id == version.author })
@@ -189,18 +195,19 @@ extension Simulation {
             }
         }
         for index in devices.indices where devices[index].isRemoved {
-            guard var engine = devices[index].engine else { continue }
-            let ledger = devices[index].ledger
+            guard let membership = devices[index].membership else { continue }
+            var engine = SyncEngine(cipher: cipher, keys: devices[index].keys, membership: membership, limits: limits)
+            var statements: [StoredStatement] = []
             for other in remaining {
-                for statement in devices[other].ledger.statements() { ledger.insert(statement) }
+                statements += try devices[other].disk.read { ledger throws(KeychainFailure) in try ledger.statements() }
             }
-            engine = SyncEngine(cipher: cipher, keys: devices[index].keys, membership: engine.membership, limits: limits)
-            for (_, batch) in oracle.batches.sorted(by: { $0.key < $1.key }) where batch.knownRemoved.contains(devices[index].id) {
-                if engine.openedKey(batch.laneKey, in: SyncTransaction(ledger: ledger, items: ledger)) != nil {
-                    oracle.fail("a removed device opens a batch of a device that knew of the removal")
-                    break
-                }
+            let keys = Set(oracle.batches.values.filter { $0.knownRemoved.contains(devices[index].id) }.map(\.laneKey))
+            var isOpened = false
+            try devices[index].disk.transaction(rollsBack: false) { transaction throws(KeychainFailure) in
+                for statement in statements { try transaction.ledger.insert(statement) }
+                isOpened = keys.contains { engine.openedKey($0, in: transaction) != nil }
             }
+            if isOpened { oracle.fail("a removed device opens a batch of a device that knew of the removal") }
         }
     }
 }

@@ -11,7 +11,8 @@ package struct Simulation {
     package var storage: SimulatedStorage
     package var oracle = Oracle()
     package var counters = Counters()
-    let cipher: FakeCipher
+    let parts: any SimulatedParts
+    let cipher: any CircleCipher
     let faults: FaultMenu
     let limits: SyncLimits
     var now: Double = 700_000_000
@@ -23,18 +24,21 @@ package struct Simulation {
     /// An earlier state of the storage.
     var storageSnapshot: [(name: String, bytes: [UInt8])] = []
     /// The recovery kit, until it is used.
-    var recoveryKit: FakeDeviceKeys?
+    var recoveryKit: (any CircleDeviceKeys)?
     private(set) var founding: Statement?
     /// The device whose disk is damaged.
     var damaged: Int?
-    /// For each sealed batch, the devices of whose removal its author knew, and whether all others knew of the author's.
-    private var sealed: [String: (knownRemoved: Set<DeviceID>, isLate: Bool)] = [:]
+    /// The batches that devices have sealed, by name.
+    private var sealed: [String: SealedBatch] = [:]
+    /// The names of all objects that devices have sealed.
+    private var checkedNames: Set<String> = []
 
     package struct Options: Sendable {
         package var deviceCount = 6
         package var eventCount = 400
         /// Whether the report describes each step.
         package var isTraced = false
+        package var parts = PartsKind.simulated
 
         package init() {}
     }
@@ -52,7 +56,9 @@ package struct Simulation {
         self.seed = seed
         self.options = options
         random = SeededGenerator(seed)
-        cipher = FakeCipher(seed: random.next())
+        let cipherSeed = random.next()
+        parts = options.parts == .simulated ? FakeParts(seed: cipherSeed) : ProductionParts()
+        cipher = parts.cipher
         faults = FaultMenu(&random)
         nameCount = 1 + random.below(4)
         var limits = SyncLimits()
@@ -87,15 +93,15 @@ package struct Simulation {
     // Setting up
 
     private mutating func setUp(deviceCount: Int) {
-        for index in 0..<deviceCount { addDevice(index) }
         do {
+            for index in 0..<deviceCount { try addDevice(index) }
             let founder = devices[0]
             var nonce: [UInt8] = []
             for _ in 0..<4 { nonce.append(littleEndian: random.next()) }
             let founding = try Statement(
                 .found(.init(nonce: nonce, keys: founder.keys.publicKeys)), circle: nil, author: founder.id, heads: [], keys: founder.keys,
                 cipher: cipher)
-            join(0, founding.circle, [founding])
+            try join(0, founding.circle, [founding])
             var statements = [founding]
             for index in 1..<deviceCount {
                 let role: DeviceRole = faults.hasReaders && index == deviceCount - 1 && index > 1 ? .reader : .owner
@@ -109,7 +115,7 @@ package struct Simulation {
             }
             if faults.usesRecoveryKit { statements.append(try admitRecoveryKit(founding.circle, statements[deviceCount - 1].hash)) }
             self.founding = founding
-            for index in devices.indices { join(index, founding.circle, statements) }
+            for index in devices.indices { try join(index, founding.circle, statements) }
         } catch {
             oracle.fail("the circle cannot be founded: \(error)")
         }
@@ -117,7 +123,7 @@ package struct Simulation {
 
     private mutating func admitRecoveryKit(_ circle: CircleID, _ head: StatementHash) throws -> Statement {
         let kit = try cipher.makeRecoveryKit()
-        let keys = FakeDeviceKeys(seed: FakeCipher.bytes(kit))
+        let keys = try cipher.deviceKeys(ofRecoveryKit: kit)
         recoveryKit = keys
         return try Statement(
             .admit(
@@ -128,27 +134,33 @@ package struct Simulation {
     }
 
     /// Adds a machine with these keys; returns its index.
-    mutating func addMachine(_ keys: FakeDeviceKeys) -> Int {
-        devices.append(SimulatedDevice(index: devices.count, keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher)))
+    mutating func addMachine(_ keys: any CircleDeviceKeys) throws -> Int {
+        devices.append(try machine(devices.count, keys))
         storage.addView()
         return devices.count - 1
     }
 
-    mutating func addDevice(_ index: Int) {
+    mutating func addDevice(_ index: Int) throws {
         var seed: [UInt8] = []
         seed.append(littleEndian: random.next())
-        let keys = FakeDeviceKeys(seed: seed)
-        devices.append(SimulatedDevice(index: index, keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher)))
+        devices.append(try machine(index, parts.keys(seed: seed)))
         if index >= options.deviceCount { storage.addView() }
     }
 
+    private func machine(_ index: Int, _ keys: any CircleDeviceKeys) throws -> SimulatedDevice {
+        SimulatedDevice(index: index, keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher), disk: try parts.makeDisk())
+    }
+
     /// Gives a device the membership and the statements that the answer to its request to join contains.
-    mutating func join(_ index: Int, _ circle: CircleID, _ statements: [Statement]) {
+    mutating func join(_ index: Int, _ circle: CircleID, _ statements: [Statement]) throws {
         let membership = Membership(circle: circle, device: devices[index].id)
         devices[index].membership = membership
-        let ledger = devices[index].ledger
-        ledger.set(.membership, to: membership.encoded)
-        for statement in statements { ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
+        try devices[index].disk.transaction(rollsBack: false) { transaction throws(KeychainFailure) in
+            try transaction.ledger.set(.membership, to: membership.encoded)
+            for statement in statements {
+                try transaction.ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded))
+            }
+        }
         devices[index].start(cipher: cipher, limits: limits)
     }
 
@@ -158,43 +170,45 @@ package struct Simulation {
     ///
     /// With `crashes`, the transaction is rolled back, or committed and its effects are lost.
     mutating func step(_ index: Int, _ event: SyncEvent, crashes: Bool = false) {
-        guard var engine = devices[index].engine else { return }
-        let ledger = devices[index].ledger
+        guard devices[index].engine != nil else { return }
         let isRolledBack = crashes && random.chance(0.5)
-        let before = isRolledBack ? ledger.state : nil
-        do {
-            let effects = try engine.step(
-                event, now: now + devices[index].clockOffset, entropy: &random,
-                in: SyncTransaction(ledger: ledger, items: ledger))
-            devices[index].engine = engine
-            if options.isTraced {
-                let end = crashes ? isRolledBack ? ", rolled back" : ", crash" : ""
-                note("\(Int(now)) device \(index): \(Self.description(of: event))\(end)")
+        do throws(KeychainFailure) {
+            try devices[index].disk.transaction(rollsBack: isRolledBack) { transaction throws(KeychainFailure) in
+                try handle(event, index, crashes ? isRolledBack ? ", rolled back" : ", crash" : "", in: transaction)
             }
-            for effect in effects {
-                switch effect {
-                case .alarm(let alarm): note(alarm, of: index)
-                default:
-                    // An agent does not begin what it is doing already.
-                    if !devices[index].effects.contains(effect) { devices[index].effects.append(effect) }
-                }
-            }
-            let observations = engine.takeObservations()
-            // The step seals before it absorbs a checkpoint, so it may learn of a fork afterwards.
-            let learnsOfForks = observations.contains(.finishedAbsorption)
-            for object in ledger.state.outgoing { noteSealed(object, index, engine, learnsOfForks: learnsOfForks) }
-            for observation in observations {
-                counters.count(observation)
-                if options.isTraced { note("  \(observation.rawValue)") }
-            }
-            devices[index].engine = engine
         } catch {
             oracle.fail("device \(index): \(Self.description(of: event)) failed: \(error)")
         }
         guard crashes else { return }
-        if let before { ledger.state = before }
         counters.count(isRolledBack ? .crashBeforeTheCommit : .crashAfterTheCommit)
         devices[index].start(cipher: cipher, limits: limits)
+    }
+
+    private mutating func handle(
+        _ event: SyncEvent, _ index: Int, _ end: String, in transaction: SyncTransaction
+    ) throws(KeychainFailure) {
+        guard var engine = devices[index].engine else { return }
+        let effects = try engine.step(event, now: now + devices[index].clockOffset, entropy: &random, in: transaction)
+        if options.isTraced { note("\(Int(now)) device \(index): \(Self.description(of: event))\(end)") }
+        for effect in effects {
+            switch effect {
+            case .alarm(let alarm): note(alarm, of: index)
+            default:
+                // An agent does not begin what it is doing already.
+                if !devices[index].effects.contains(effect) { devices[index].effects.append(effect) }
+            }
+        }
+        let observations = engine.takeObservations()
+        // The step seals before it absorbs a checkpoint, so it may learn of a fork afterwards.
+        let learnsOfForks = observations.contains(.finishedAbsorption)
+        for object in try transaction.ledger.outgoingObjects(limit: .max) where checkedNames.insert(object.name).inserted {
+            try noteSealed(object, index, &engine, in: transaction, learnsOfForks: learnsOfForks)
+        }
+        for observation in observations {
+            counters.count(observation)
+            if options.isTraced { note("  \(observation.rawValue)") }
+        }
+        devices[index].engine = engine
     }
 
     private mutating func note(_ alarm: SyncAlarm, of index: Int) {
@@ -258,38 +272,49 @@ package struct Simulation {
     }
 
     /// Checks an object that a device sealed, and remembers what was known then.
-    private mutating func noteSealed(_ object: OutgoingObject, _ index: Int, _ engine: SyncEngine, learnsOfForks: Bool) {
-        let name = object.name
-        guard sealed[name] == nil else { return }
-        sealed[name] = ([], false)
+    private mutating func noteSealed(
+        _ object: OutgoingObject, _ index: Int, _ engine: inout SyncEngine, in transaction: SyncTransaction, learnsOfForks: Bool
+    ) throws(KeychainFailure) {
         if !devices[index].role.mayWrite { oracle.fail("a reader writes an object") }
-        switch ObjectName(name) {
-        case .piece: return oracle.checkPiece(object.bytes)
-        case .batch(_, let origin):
-            let others = devices[index].ledger.readBatches(of: origin.log)
-            if !learnsOfForks, others.contains(where: { $0.number == origin.number && $0.origin != origin }) {
-                oracle.fail("a device continues a log that it knows to be forked")
+        do {
+            switch ObjectName(object.name) {
+            case .piece:
+                let piece = try CheckpointPiece(object.bytes)
+                let bytes = try parts.opened(piece.sealed, header: piece.header) { engine.openedKey(piece.laneKey, in: transaction) }
+                guard let bytes else { return oracle.fail("a device sealed a piece under a key that it does not have") }
+                oracle.checkPiece(piece.lane, try PieceContent(piece.kind, bytes))
+            case .batch(_, let origin):
+                let others = try transaction.ledger.readBatches(of: origin.log)
+                if !learnsOfForks, others.contains(where: { $0.number == origin.number && $0.origin != origin }) {
+                    oracle.fail("a device continues a log that it knows to be forked")
+                }
+                let frame = try BatchFrame(object.bytes)
+                let header = frame.header
+                let bytes = try parts.opened(frame.sealed, header: header.encoded) { engine.openedKey(header.laneKey, in: transaction) }
+                guard let bytes else { return oracle.fail("a device sealed a batch under a key that it does not have") }
+                let content = try BatchContent(bytes)
+                let author = devices[index].id
+                // A restored machine may forget that it knew.
+                let isLate =
+                    !faults.restores && !faults.clones
+                    && remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(author) == true }
+                sealed[object.name] = SealedBatch(
+                    header: header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
+                    isLate: isLate)
+            default: break
             }
-        default: return
+        } catch {
+            oracle.fail("a device sealed an object that cannot be opened: \(error)")
         }
-        let author = devices[index].id
-        // A restored machine may forget that it knew.
-        let isLate =
-            !faults.restores && !faults.clones && remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(author) == true }
-        sealed[name] = (engine.roster?.removed ?? [], isLate)
     }
 
     private mutating func create(_ name: String, _ bytes: [UInt8], by index: Int) {
-        if name.utf8.first == UInt8(ascii: "b"), storage.objects[name] == nil {
+        if name.utf8.first == UInt8(ascii: "b"), storage.objects[name] == nil, let batch = sealed[name] {
             let author = devices[index].id
-            let (knownRemoved, isLate) = sealed[name] ?? ([], false)
-            oracle.notePublished(
-                bytes, by: devices.indices.filter { devices[$0].id == author }, cipher: cipher, knownRemoved: knownRemoved, isLate: isLate)
-            if let header = (try? BatchFrame(bytes))?.header {
-                let isAlone = !faults.restores && !faults.clones && !faults.usesRecoveryKit
-                if let log = devices[index].logs.updateValue(header.log, forKey: header.lane), log != header.log, isAlone {
-                    oracle.fail("device \(index) leaves its log although no other machine has continued it")
-                }
+            oracle.notePublished(batch, by: devices.indices.filter { devices[$0].id == author }, as: parts)
+            let isAlone = !faults.restores && !faults.clones && !faults.usesRecoveryKit
+            if let log = devices[index].logs.updateValue(batch.header.log, forKey: batch.header.lane), log != batch.header.log, isAlone {
+                oracle.fail("device \(index) leaves its log although no other machine has continued it")
             }
         }
         if options.isTraced { note("  created \(name)") }

@@ -7,6 +7,7 @@ struct SyncStormCommand {
     private var seed: UInt64 = 1
     private var seedCount: UInt64 = 1_000
     private var options = Simulation.Options()
+    private var isTraced = false
     private var isPlanted = false
     private var isExhaustive = false
     private var stepCount = 9
@@ -15,6 +16,8 @@ struct SyncStormCommand {
     private var fault: String?
     /// How often each rare state has to be reached, or the run fails.
     private var leastCount = 0
+    /// Every seed that is a multiple of this number uses the parts of the product.
+    private var productionInterval: UInt64 = 20
 
     /// Returns nil if the arguments are invalid.
     init?(_ words: ArraySlice<String>) {
@@ -23,7 +26,9 @@ struct SyncStormCommand {
             switch name {
             case "--planted": isPlanted = true
             case "--exhaustive": isExhaustive = true
-            case "--trace": options.isTraced = true
+            case "--trace": isTraced = true
+            case "--production": productionInterval = 1
+            case "--simulated": productionInterval = .max
             default:
                 guard let value = words.popFirst() else { return nil }
                 switch (name, UInt64(value)) {
@@ -42,21 +47,25 @@ struct SyncStormCommand {
     }
 
     /// Returns the number of failures.
-    func run() -> Int { isPlanted ? runPlanted() : isExhaustive ? runExhaustive() : runSeeds() }
+    mutating func run() -> Int { isPlanted ? runPlanted() : isExhaustive ? runExhaustive() : runSeeds() }
 
-    private func runSeeds() -> Int {
+    private mutating func runSeeds() -> Int {
         let start = Self.seconds()
         var counters = Counters()
         var failureCount = 0
         var runCount = 0
         for seed in seed..<(seed + seedCount) {
+            let isProduction = seed.isMultiple(of: productionInterval)
+            options.parts = isProduction ? .production : .simulated
+            // A repetition of such a seed may not fail again.
+            options.isTraced = isTraced || isProduction
             let report = Simulation.run(seed: seed, options: options)
             counters.add(report.counters)
             runCount += 1
-            for line in report.trace { print(line) }
+            if isTraced || isProduction && !report.failures.isEmpty { for line in report.trace { print(line) } }
             guard !report.failures.isEmpty else { continue }
             failureCount += 1
-            Self.show("seed \(seed): \(report.failures.prefix(3).joined(separator: "; "))")
+            Self.show("seed \(seed)\(isProduction ? " with production parts" : ""): \(report.failures.prefix(3).joined(separator: "; "))")
             if failureCount == 10 { break }
         }
         for (name, count) in counters.counts.sorted(by: { $0.key < $1.key }) where count < leastCount {
@@ -91,7 +100,7 @@ struct SyncStormCommand {
     }
 
     /// Runs seeds with each planted fault until one fails.
-    private func runPlanted() -> Int {
+    private mutating func runPlanted() -> Int {
         let faults = PlantedFaults.names.filter { fault == nil || $0 == fault }
         guard !faults.isEmpty else {
             print("this build has no planted faults: build it with -Xswiftc -DSYNC_PLANTED")
@@ -100,6 +109,7 @@ struct SyncStormCommand {
         var missedCount = 0
         for name in faults {
             PlantedFaults.plant(name)
+            options.parts = PlantedFaults.ofProductionParts.contains(name) ? .production : .simulated
             let start = Self.seconds()
             var seed = seed
             var failure: String?
@@ -124,9 +134,9 @@ struct SyncStormCommand {
     private static func seconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
 }
 
-guard let command = SyncStormCommand(CommandLine.arguments.dropFirst()) else {
+guard var command = SyncStormCommand(CommandLine.arguments.dropFirst()) else {
     print(
-        "usage: SyncStorm [--seed N] [--seeds M] [--each-state COUNT] [--events E] [--devices D] [--trace] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
+        "usage: SyncStorm [--seed N] [--seeds M] [--each-state COUNT] [--events E] [--devices D] [--trace] [--production | --simulated] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
     )
     exit(64)
 }

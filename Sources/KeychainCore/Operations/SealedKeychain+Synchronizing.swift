@@ -138,7 +138,8 @@ private struct SyncRows: SyncItemWriting {
         if let item, let present = try row(of: item), let number = present.number {
             let reference = PersistentReference(itemClass: content.itemClass, id: item)
             switch try keychain.openForWriting(present, in: store) {
-            case .opened:
+            // A locked row is intact. Its class may have been changed to one that is available.
+            case .opened, .locked:
                 let row = try seal(content, version, reference)
                 try keychain.removeConflictingRow(for: row, exceptNumber: number, in: store)
                 try store.replace(number: number, with: row)
@@ -147,7 +148,6 @@ private struct SyncRows: SyncItemWriting {
                 try store.quarantine(number: number, at: keychain.clock.now())
                 return try insert(content, version, reference)
             case .unsupported, .needsAuthentication: return .leftAlone
-            case .locked(let failure): throw failure
             }
         }
         return try insert(content, version, PersistentReference(itemClass: content.itemClass, id: item ?? .random()))

@@ -73,9 +73,16 @@ package struct StoredStatement: Hashable, Sendable {
 
 /// A record that a program's write has made of the item that it changed.
 package struct RecordedChange: Hashable, Sendable {
-    package enum Kind: UInt8, Sendable {
+    package enum Kind: UInt8, CaseIterable, Sendable {
         case written = 1
         case deleted = 2
+        /// Deleted, and then written again under the same identifier, which an added item takes over from a tombstone or a damaged row.
+        case rewritten = 3
+
+        /// Returns the kind of two changes of one item.
+        package static func combined(_ earlier: Kind?, _ later: Kind) -> Kind {
+            later == .written && earlier != nil && earlier != .written ? .rewritten : later
+        }
     }
 
     package let item: ItemID

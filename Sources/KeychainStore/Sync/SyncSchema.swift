@@ -90,7 +90,11 @@ enum SyncStatement: Int, CaseIterable {
         switch self {
         // An unchanged record is not written again, so only the first change of an item after a round of synchronization costs a page.
         case .recordChange:
-            "INSERT INTO sync_changes (item, kind) VALUES (?1, ?2) ON CONFLICT (item) DO UPDATE SET kind = ?2 WHERE kind <> ?2"
+            // As `RecordedChange.Kind.combined`, without a write if the record stays.
+            """
+            INSERT INTO sync_changes (item, kind) VALUES (?1, ?2) ON CONFLICT (item)
+            DO UPDATE SET kind = CASE ?2 WHEN 1 THEN 3 ELSE ?2 END WHERE kind <> ?2 AND NOT (kind = 3 AND ?2 = 1)
+            """
         case .recordedChanges: "SELECT item FROM sync_changes WHERE kind = ?1 ORDER BY item LIMIT ?2"
         case .eraseChange: "DELETE FROM sync_changes WHERE item = ?1"
         case .recordUnknownRows:

@@ -27,6 +27,7 @@ package enum SyncObservation: String, CaseIterable, Sendable {
     case waitedForUnlock = "an item waited for an unlock to be shown"
     case keptEqual = "replaced a version of equal content"
     case movedItem = "replaced the versions of an old name"
+    case addedAgain = "replaced the versions of an item that was deleted and added again"
     case unknownDate = "folded a write while its class was locked"
     case abandonedAbsorption = "gave up an absorption"
     case lostContent = "found that a content was lost"

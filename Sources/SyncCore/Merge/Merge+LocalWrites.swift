@@ -8,7 +8,7 @@ extension Merge {
     /// A program may have deleted an item and added it again, and the records have no order.
     mutating func foldLocalWrites(limit: Int) throws(KeychainFailure) -> Bool {
         let deletions = try ledger.recordedChanges(.deleted, limit: limit)
-        let writes = try ledger.recordedChanges(.written, limit: limit)
+        let writes = try ledger.recordedChanges(.rewritten, limit: limit) + ledger.recordedChanges(.written, limit: limit)
         if isPlanted(.foldInAnyOrder) {
             for change in (deletions + writes).sorted(by: { $0.item.isOrdered(before: $1.item) }) { try fold(change) }
             return deletions.count < limit && writes.count < limit
@@ -20,8 +20,9 @@ extension Merge {
     }
 
     private mutating func fold(_ change: RecordedChange) throws(KeychainFailure) {
-        if change.kind == .written, let local = try items.localItem(change.item), let lane = local.lane ?? plantedLane {
-            if sharesWrites { try foldWrite(local, lane) } else { try keepWrite(local, lane) }
+        if change.kind != .deleted, let local = try items.localItem(change.item), let lane = local.lane ?? plantedLane {
+            let isAddedAgain = change.kind == .rewritten
+            if sharesWrites { try foldWrite(local, lane, isAddedAgain: isAddedAgain) } else { try keepWrite(local, lane) }
         } else if sharesWrites {
             try foldDeletion(of: change.item)
         } else {
@@ -64,7 +65,9 @@ extension Merge {
     ///
     /// It also replaces older copies that would hide it, because a restored backup has an old
     /// date. A version that waits for an unlock was not seen, and stays.
-    private mutating func foldWrite(_ local: LocalItem, _ lane: Lane) throws(KeychainFailure) {
+    ///
+    /// An item that was deleted and added again replaces everything that its deletion replaces.
+    private mutating func foldWrite(_ local: LocalItem, _ lane: Lane, isAddedAgain: Bool) throws(KeychainFailure) {
         let shown = try ledger.liveVersion(shownBy: local.item)
         if let shown, shown.reference.id == local.revision, shown.name == local.name { return }
         let summary = try items.isAvailable(lane) ? items.summary(of: local.item) : nil
@@ -78,14 +81,15 @@ extension Merge {
             contentDigest: summary?.contentDigest, item: local.item)
 
         var replaced: [LiveVersion] = []
-        if let shown, shown.name != local.name {
+        let isMoved = shown.map { $0.name != local.name } ?? false
+        if let shown, isMoved || isAddedAgain {
             // Otherwise a conflict copy would appear under the old name.
             replaced += try versions(leftBy: local.item, under: shown.name)
             touch(shown.name)
-            observe(.movedItem)
+            observe(isMoved ? .movedItem : .addedAgain)
         }
         if summary == nil { observe(.unknownDate) }
-        let seen = shown?.name == local.name ? shown : nil
+        let seen = isMoved || isAddedAgain ? nil : shown
         if let seen {
             replaced += try ledger.liveVersions(named: local.name).filter { other in
                 if other.reference == seen.reference { return true }

@@ -69,8 +69,8 @@ private final class Device {
             AddRequest(itemClass: .genericPassword, attributes: attributes, secret: Data(secret.utf8), accessControl: control))
     }
 
-    func update(_ account: String, to secret: String) throws {
-        try keychain.update(UpdateRequest(query: query(account), secret: Data(secret.utf8)))
+    func update(_ account: String, to secret: String, _ accessibility: ItemAccessibility? = nil) throws {
+        try keychain.update(UpdateRequest(query: query(account), secret: Data(secret.utf8), accessibility: accessibility))
     }
 
     func delete(_ account: String) throws { try keychain.delete(DeleteRequest(query: query(account))) }
@@ -174,6 +174,27 @@ struct SynchronizedItemsTests {
         }
     }
 
+    /// An item that is added over a tombstone takes up its identifier, so both calls concern one record.
+    @Test("An item that is deleted and added again replaces the conflict copies that the deletion replaces")
+    func deletedAndAddedAgain() throws {
+        try withDevices { one, other in
+            try one.add("account", "0")
+            try other.read(one.publish())
+            try one.update("account", to: "earlier")
+            try other.update("account", to: "later")
+            let (first, second) = (try one.publish(), try other.publish())
+            try one.read(second)
+            try other.read(first)
+            try one.delete("account")
+            try one.add("account", "last")
+            try other.read(one.publish())
+            for device in [one, other] {
+                #expect(try device.secret("account") == "last")
+                #expect(try device.copyCount() == 0)
+            }
+        }
+    }
+
     @Test("Items that must not leave the device, or are not synchronizable, are not sent, and stay beside one that arrives")
     func local() throws {
         try withDevices { one, other in
@@ -247,6 +268,21 @@ struct SynchronizedItemsTests {
             #expect(try other.secret("account") == "1")
             for device in [one, other] { try compare(device) }
             #expect(counts == [1, 0, 0])
+        }
+    }
+
+    /// The row of the locked class is replaced without being opened.
+    @Test("While the keychain is locked, an item is shown that has moved from the locked class to one that is available")
+    func changedClass() throws {
+        try withDevices { one, other in
+            try one.add("account", "1", .whenUnlocked)
+            try other.read(one.publish())
+            try other.keychain.setPasscode(Passcode(text: "swordfish"), autoLock: .never)
+            try other.keychain.lock(.whenUnlocked)
+            try one.update("account", to: "2", .afterFirstUnlock)
+            try other.read(one.publish())
+            #expect(try other.secret("account") == "2")
+            #expect(try other.copyCount() == 0)
         }
     }
 

@@ -251,9 +251,9 @@ extension SyncStore {
     /// The items of which a change is recorded.
     func recordedItems() throws(KeychainFailure) -> Set<ItemID> {
         try readLedger { reading throws(KeychainFailure) in
-            Set(
-                try reading.recordedChanges(.written, limit: .max).map(\.item)
-                    + reading.recordedChanges(.deleted, limit: .max).map(\.item))
+            var items: Set<ItemID> = []
+            for kind in RecordedChange.Kind.allCases { items.formUnion(try reading.recordedChanges(kind, limit: .max).map(\.item)) }
+            return items
         }
     }
 }
