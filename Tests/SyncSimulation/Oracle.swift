@@ -45,6 +45,8 @@ package struct Oracle {
     package private(set) var published: [VersionReference: Published] = [:]
     package private(set) var batches: [Origin: (author: DeviceID, laneKey: LaneKeyID, knownRemoved: Set<DeviceID>)] = [:]
     package private(set) var failures: [String] = []
+    /// The publications of each version.
+    private var publications: [SyncVersionID: [VersionReference]] = [:]
     /// The versions of each batch.
     private var versions: [Origin: [VersionReference]] = [:]
 
@@ -97,8 +99,24 @@ package struct Oracle {
             let content = version.content.flatMap { parts.decoded($0) }
             check(version, content, by: devices)
             versions[origin, default: []].append(reference)
+            publications[version.id, default: []].append(reference)
             published[reference] = Published(
                 author: header.device, content: content, replaced: version.replaced, isLate: batch.isLate)
+        }
+    }
+
+    /// Checks that a device which has read a publication of its own version replaces it by another one.
+    ///
+    /// Otherwise what another device has replaced meanwhile comes back.
+    mutating func checkRepetitions(
+        _ batch: SealedBatch, isRead: (Origin) throws(KeychainFailure) -> Bool
+    ) throws(KeychainFailure) {
+        // A deletion has the identifier of what it deletes.
+        for version in batch.versions where version.content != nil {
+            for earlier in publications[version.id] ?? [] where !version.replaced.contains(earlier) {
+                guard let origin = earlier.origin, origin != batch.origin, try isRead(origin) else { continue }
+                fail("a device publishes a version again although it has read the first publication")
+            }
         }
     }
 

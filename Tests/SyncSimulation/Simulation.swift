@@ -298,9 +298,13 @@ package struct Simulation {
                 let isLate =
                     !faults.restores && !faults.clones
                     && remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(author) == true }
-                sealed[object.name] = SealedBatch(
+                let batch = SealedBatch(
                     header: header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
                     isLate: isLate)
+                sealed[object.name] = batch
+                if !learnsOfForks {
+                    try oracle.checkRepetitions(batch) { origin throws(KeychainFailure) in try transaction.ledger.isRead(origin) }
+                }
             default: break
             }
         } catch {
