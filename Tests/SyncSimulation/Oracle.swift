@@ -105,17 +105,17 @@ package struct Oracle {
         }
     }
 
-    /// Checks that a device which has read a publication of its own version replaces it by another one.
+    /// Checks that a device which has read, or could read, a publication of its own version replaces it by another one.
     ///
     /// Otherwise what another device has replaced meanwhile comes back.
     mutating func checkRepetitions(
-        _ batch: SealedBatch, isRead: (Origin) throws(KeychainFailure) -> Bool
+        _ batch: SealedBatch, isKnown: (Origin) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) {
         // A deletion has the identifier of what it deletes.
         for version in batch.versions where version.content != nil {
             for earlier in publications[version.id] ?? [] where !version.replaced.contains(earlier) {
-                guard let origin = earlier.origin, origin != batch.origin, try isRead(origin) else { continue }
-                fail("a device publishes a version again although it has read the first publication")
+                guard let origin = earlier.origin, origin != batch.origin, try isKnown(origin) else { continue }
+                fail("a device publishes a version again although it knows the first publication")
             }
         }
     }

@@ -34,6 +34,8 @@ package struct SimulatedDevice {
     package var alarms: Set<SyncAlarm> = []
     /// The log of each lane in which this machine has published the last batch.
     var logs: [Lane: LogID] = [:]
+    /// The batches that the agent has listed last.
+    var listedBatches: [String] = []
     /// The index of the machine of which this one is a clone.
     var original: Int?
 
@@ -60,6 +62,7 @@ package struct SimulatedDevice {
     /// Starts the agent, which continues from the ledger.
     mutating func start(cipher: any CircleCipher, limits: SyncLimits) {
         effects = []
+        listedBatches = []
         engine = membership.map { SyncEngine(cipher: cipher, keys: keys, membership: $0, limits: limits) }
     }
 }

@@ -239,6 +239,7 @@ package struct Simulation {
                 if omitted > 0 { names = names.filter { _ in random.below(8) >= omitted } }
             }
             if hasFaults, faults.hasForeignFiles { names += ["b/desktop.ini", "m/.stversions", "c/" + String(repeating: "z", count: 64)] }
+            if folder == .batches { devices[index].listedBatches = names }
             step(index, .listed(folder, names), crashes: crashes)
         case .read(let name, _):
             var bytes = storage.read(name, for: index)
@@ -303,7 +304,11 @@ package struct Simulation {
                     isLate: isLate)
                 sealed[object.name] = batch
                 if !learnsOfForks {
-                    try oracle.checkRepetitions(batch) { origin throws(KeychainFailure) in try transaction.ledger.isRead(origin) }
+                    let listed = devices[index].listedBatches
+                    try oracle.checkRepetitions(batch) { origin throws(KeychainFailure) in
+                        if listed.contains(ObjectName.batch(device: author, origin: origin).text) { return true }
+                        return try transaction.ledger.isRead(origin)
+                    }
                 }
             default: break
             }

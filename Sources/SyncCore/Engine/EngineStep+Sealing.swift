@@ -22,8 +22,21 @@ extension EngineStep {
         engine.memory.maySeal = false
     }
 
-    private func hasUnreadOwnBatch() throws(KeychainFailure) -> Bool {
-        try readableBatches().contains { $0.device == device && !isSetAside($0.name) }
+    /// Whether this device has to read a batch of its own logs first.
+    ///
+    /// The statement with the key of one may arrive later than the batch. It is waited for as long as for a missing statement.
+    private mutating func hasUnreadOwnBatch() throws(KeychainFailure) -> Bool {
+        let own = try readableBatches().filter { $0.device == device }
+        if own.contains(where: { !isSetAside($0.name) }) { return true }
+        guard own.contains(where: { engine.memory.withoutKey.contains($0.name) }) else {
+            engine.memory.ownKeyMissingSince = nil
+            return false
+        }
+        let since = engine.memory.ownKeyMissingSince ?? now
+        engine.memory.ownKeyMissingSince = since
+        guard abs(now - since) < Self.secondsToWaitForStatements else { return false }
+        effects.append(.wake(at: since + Self.secondsToWaitForStatements))
+        return true
     }
 
     /// Whether the statements that members name are there, or have been waited for.
