@@ -18,6 +18,7 @@ package struct Oracle {
     /// A write that a program was told is durable.
     package struct Write {
         let device: Int
+        let name: Int
         let revision: SyncVersionID
         let isDeletion: Bool
         /// What the device knew of the item when the program wrote, and hence what the write may replace.
@@ -40,8 +41,8 @@ package struct Oracle {
 
     package private(set) var writes: [Write] = []
     private var writeIndex: [SyncVersionID: Int] = [:]
-    /// The deletions of each device, whose versions have no revision.
-    private var deletions: [Int: Set<VersionReference>] = [:]
+    /// What the deletions of each device may replace, by the name of the item. Their versions have no revision.
+    private var deletions: [Int: [Int: Set<VersionReference>]] = [:]
     package private(set) var published: [VersionReference: Published] = [:]
     package private(set) var batches: [Origin: (author: DeviceID, laneKey: LaneKeyID, knownRemoved: Set<DeviceID>)] = [:]
     package private(set) var failures: [String] = []
@@ -64,8 +65,10 @@ package struct Oracle {
             }
         }
         if write.isDeletion {
-            deletions[write.device, default: []].formUnion(write.permitted)
+            deletions[write.device, default: [:]][write.name, default: []].formUnion(write.permitted)
         } else {
+            // An item that is deleted and added again has one version for both.
+            if write.overwritten == nil { write.permitted.formUnion(deletions[write.device]?[write.name] ?? []) }
             writeIndex[write.revision] = writes.count
         }
         writes.append(write)
@@ -109,12 +112,13 @@ package struct Oracle {
     ///
     /// Otherwise what another device has replaced meanwhile comes back.
     mutating func checkRepetitions(
-        _ batch: SealedBatch, isKnown: (Origin) throws(KeychainFailure) -> Bool
+        _ batch: SealedBatch, isKnown: (Origin, LaneKeyID) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) {
         // A deletion has the identifier of what it deletes.
         for version in batch.versions where version.content != nil {
             for earlier in publications[version.id] ?? [] where !version.replaced.contains(earlier) {
-                guard let origin = earlier.origin, origin != batch.origin, try isKnown(origin) else { continue }
+                guard let origin = earlier.origin, origin != batch.origin, let key = batches[origin]?.laneKey, try isKnown(origin, key)
+                else { continue }
                 fail("a device publishes a version again although it knows the first publication")
             }
         }
@@ -133,7 +137,7 @@ package struct Oracle {
             if content != write.content { fail("a version has another content than the write") }
             if write.content?.accessibility.isThisDeviceOnly == true { fail("an item that must not leave the device was published") }
         } else {
-            for device in devices { permitted.formUnion(deletions[device] ?? []) }
+            for device in devices { for references in deletions[device, default: [:]].values { permitted.formUnion(references) } }
         }
         for reference in version.replaced where !permitted.contains(reference) && reference.id != version.id {
             // An earlier publication of the same write may have replaced it.

@@ -79,8 +79,8 @@ extension Simulation {
         let revision = try devices[index].disk.put(content, over: row, revision: newRevision(&random))
         noteWrite(
             Oracle.Write(
-                device: index, revision: revision, isDeletion: false, permitted: permitted, seen: seen, overwritten: row?.revision,
-                content: content))
+                device: index, name: content.name, revision: revision, isDeletion: false, permitted: permitted, seen: seen,
+                overwritten: row?.revision, content: content))
     }
 
     private mutating func put(_ index: Int, _ name: Int) throws(KeychainFailure) {
@@ -106,8 +106,8 @@ extension Simulation {
         try devices[index].disk.delete(row)
         noteWrite(
             Oracle.Write(
-                device: index, revision: row.revision, isDeletion: true, permitted: permitted, seen: seen, overwritten: row.revision,
-                content: nil))
+                device: index, name: name, revision: row.revision, isDeletion: true, permitted: permitted, seen: seen,
+                overwritten: row.revision, content: nil))
     }
 
     private mutating func rename(_ index: Int, _ name: Int) throws(KeychainFailure) {

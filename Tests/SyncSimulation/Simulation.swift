@@ -303,18 +303,28 @@ package struct Simulation {
                     header: header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
                     isLate: isLate)
                 sealed[object.name] = batch
-                if !learnsOfForks {
-                    let listed = devices[index].listedBatches
-                    try oracle.checkRepetitions(batch) { origin throws(KeychainFailure) in
-                        if listed.contains(ObjectName.batch(device: author, origin: origin).text) { return true }
-                        return try transaction.ledger.isRead(origin)
-                    }
+                // A torn batch may stay so for longer than the device waits.
+                let listed = faults.tears ? [] : devices[index].listedBatches
+                guard !learnsOfForks else { return }
+                try oracle.checkRepetitions(batch) { origin, key throws(KeychainFailure) in
+                    try Self.isKnown(origin, of: author, key, listed, &engine, transaction)
                 }
             default: break
             }
         } catch {
             oracle.fail("a device sealed an object that cannot be opened: \(error)")
         }
+    }
+
+    /// Whether a device has read a batch of its own, or would have to before it seals.
+    private static func isKnown(
+        _ origin: Origin, of author: DeviceID, _ key: LaneKeyID, _ listed: [String], _ engine: inout SyncEngine,
+        _ transaction: SyncTransaction
+    ) throws(KeychainFailure) -> Bool {
+        if try transaction.ledger.isRead(origin) { return true }
+        guard listed.contains(ObjectName.batch(device: author, origin: origin).text) else { return false }
+        if origin.number > 1, try !transaction.ledger.isAnyRead(origin.number - 1, of: origin.log) { return false }
+        return engine.openedKey(key, in: transaction) != nil
     }
 
     private mutating func create(_ name: String, _ bytes: [UInt8], by index: Int) {

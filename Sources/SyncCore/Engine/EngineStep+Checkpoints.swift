@@ -108,6 +108,26 @@ extension EngineStep {
         engine.memory.absorption = nil
     }
 
+    /// Removes what came from a checkpoint that is not absorbed to its end and will not be, because its author was removed.
+    ///
+    /// A version that no read batch and no absorbed checkpoint contains would otherwise stay on this device alone.
+    mutating func dropUncoveredVersions() throws(KeychainFailure) {
+        if let hash = engine.memory.absorption?.hash, engine.memory.checkpoints[hash].map({ !isUsable(hash, $0) }) ?? true {
+            observe(.abandonedAbsorption)
+            engine.memory.absorption = nil
+        }
+        var last: VersionReference?
+        while true {
+            let page = try ledger.liveVersions(after: last, limit: 1_000)
+            for version in page {
+                guard let origin = version.reference.origin, engine.memory.absorption?.covers(origin) != true else { continue }
+                if try !ledger.isRead(origin) { try merge.remove(version) }
+            }
+            guard page.count == 1_000, let end = page.last else { return }
+            last = end.reference
+        }
+    }
+
     private func coversUnread(_ checkpoint: KnownCheckpoint, besides listed: Set<Origin>) throws(KeychainFailure) -> Bool {
         for origin in checkpoint.coverage where !listed.contains(origin) {
             if try !ledger.isRead(origin) { return true }

@@ -24,16 +24,16 @@ extension EngineStep {
 
     /// Whether this device has to read a batch of its own logs first.
     ///
-    /// The statement with the key of one may arrive later than the batch. It is waited for as long as for a missing statement.
+    /// One that cannot be read may be on its way, or the statement with its key may be. It is waited for as long as for a missing statement.
     private mutating func hasUnreadOwnBatch() throws(KeychainFailure) -> Bool {
         let own = try readableBatches().filter { $0.device == device }
-        if own.contains(where: { !isSetAside($0.name) }) { return true }
-        guard own.contains(where: { engine.memory.withoutKey.contains($0.name) }) else {
-            engine.memory.ownKeyMissingSince = nil
+        guard !own.isEmpty else {
+            engine.memory.ownBatchUnreadSince = nil
             return false
         }
-        let since = engine.memory.ownKeyMissingSince ?? now
-        engine.memory.ownKeyMissingSince = since
+        if own.contains(where: { !isSetAside($0.name) }) { return true }
+        let since = engine.memory.ownBatchUnreadSince ?? now
+        engine.memory.ownBatchUnreadSince = since
         guard abs(now - since) < Self.secondsToWaitForStatements else { return false }
         effects.append(.wake(at: since + Self.secondsToWaitForStatements))
         return true

@@ -91,6 +91,7 @@ extension EngineStep {
     /// Testifies for what this device had of a removed device when it learned of the removal.
     private mutating func learnRemovals(_ before: Roster) throws(KeychainFailure) {
         guard roster.removed != before.removed, !before.heads.isEmpty else { return }
+        try dropUncoveredVersions()
         // An admission is void with its author's other statements if no other device knew of it.
         let isVoid = before.members[device] != nil && roster.members[device] == nil && !roster.removed.contains(device)
         if isVoid { try ledger.set(.voidAdmission, to: StoredList.encoded(before.heads)) }

@@ -114,8 +114,8 @@ struct EngineMemory {
     /// When this device publishes a checkpoint that replaces lost batches, unless another device was faster.
     var healingTime: Double?
     var missingSince: Double?
-    /// Since when a batch of this device's own logs waits for its key.
-    var ownKeyMissingSince: Double?
+    /// Since when a batch of this device's own logs cannot be read.
+    var ownBatchUnreadSince: Double?
 
     /// Whether all rows were compared with the ledger since the agent started.
     var areRowsCompared = false

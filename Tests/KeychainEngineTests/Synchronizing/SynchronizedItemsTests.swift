@@ -152,8 +152,8 @@ struct SynchronizedItemsTests {
         }
     }
 
-    @Test("Of two changes at the same time the later one is shown, on both devices, and the other one is kept as a copy")
-    func conflict() throws {
+    /// Runs `body` with two devices that have changed an item at the same time and read of each other.
+    private func withConflict(_ body: (Device, Device) throws -> Void) throws {
         try withDevices { one, other in
             try one.add("account", "0")
             try other.read(one.publish())
@@ -162,6 +162,13 @@ struct SynchronizedItemsTests {
             let (first, second) = (try one.publish(), try other.publish())
             try one.read(second)
             try other.read(first)
+            try body(one, other)
+        }
+    }
+
+    @Test("Of two changes at the same time the later one is shown, on both devices, and the other one is kept as a copy")
+    func conflict() throws {
+        try withConflict { one, other in
             for device in [one, other] {
                 #expect(try device.secret("account") == "later")
                 #expect(try device.copyCount() == 1)
@@ -177,14 +184,7 @@ struct SynchronizedItemsTests {
     /// An item that is added over a tombstone takes up its identifier, so both calls concern one record.
     @Test("An item that is deleted and added again replaces the conflict copies that the deletion replaces")
     func deletedAndAddedAgain() throws {
-        try withDevices { one, other in
-            try one.add("account", "0")
-            try other.read(one.publish())
-            try one.update("account", to: "earlier")
-            try other.update("account", to: "later")
-            let (first, second) = (try one.publish(), try other.publish())
-            try one.read(second)
-            try other.read(first)
+        try withConflict { one, other in
             try one.delete("account")
             try one.add("account", "last")
             try other.read(one.publish())
