@@ -24,7 +24,7 @@ package struct Oracle {
         /// What the device knew of the item when the program wrote, and hence what the write may replace.
         var permitted: Set<VersionReference>
         /// The published versions that it must replace.
-        let seen: Set<VersionReference>
+        var seen: Set<VersionReference>
         /// The revision that the program overwrote.
         let overwritten: SyncVersionID?
         let content: SimulatedContent?
@@ -41,7 +41,9 @@ package struct Oracle {
 
     package private(set) var writes: [Write] = []
     private var writeIndex: [SyncVersionID: Int] = [:]
-    /// What the deletions of each device may replace, by the name of the item. Their versions have no revision.
+    /// What the deletions of each device may replace, by the name of the item.
+    ///
+    /// Their versions have no revision.
     private var deletions: [Int: [Int: Set<VersionReference>]] = [:]
     package private(set) var published: [VersionReference: Published] = [:]
     package private(set) var batches: [Origin: (author: DeviceID, laneKey: LaneKeyID, knownRemoved: Set<DeviceID>)] = [:]
@@ -72,6 +74,15 @@ package struct Oracle {
             writeIndex[write.revision] = writes.count
         }
         writes.append(write)
+    }
+
+    /// An item has its earlier name again, so the writes since the shown version need not replace the copies of that name.
+    mutating func noteReturn(to shown: VersionReference, before revision: SyncVersionID) {
+        var id: SyncVersionID? = revision
+        while let current = id, current != shown.id, let index = writeIndex[current] {
+            writes[index].seen.formIntersection([shown])
+            id = writes[index].overwritten
+        }
     }
 
     /// Writes of a disk that was rolled back may be lost, unless they were published.

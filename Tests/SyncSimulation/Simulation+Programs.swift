@@ -76,11 +76,20 @@ extension Simulation {
         let names = Set([content.name, row?.content.name ?? content.name]).sorted()
         let permitted = try known(index, names, row?.item)
         let seen = try seen(index, row?.item, content.name)
+        if let row, row.content.name != content.name { try noteReturn(of: row, to: content.name, on: index) }
         let revision = try devices[index].disk.put(content, over: row, revision: newRevision(&random))
         noteWrite(
             Oracle.Write(
                 device: index, name: content.name, revision: revision, isDeletion: false, permitted: permitted, seen: seen,
                 overwritten: row?.revision, content: content))
+    }
+
+    /// Notes that an item gets its earlier name again before its device has folded the change, so that it did not leave the copies there.
+    private mutating func noteReturn(of row: SimulatedRow, to name: Int, on index: Int) throws(KeychainFailure) {
+        let disk = devices[index].disk
+        let itemName = try disk.itemName(of: name)
+        let shown = try disk.read { ledger throws(KeychainFailure) in try ledger.liveVersion(shownBy: row.item) }
+        if let shown, shown.name == itemName { oracle.noteReturn(to: shown.reference, before: row.revision) }
     }
 
     private mutating func put(_ index: Int, _ name: Int) throws(KeychainFailure) {
