@@ -26,6 +26,36 @@ struct EngineTests {
         #expect(bench.copyCount(0) == 1)
     }
 
+    @Test("A restored machine deletes once more what it finds in its own log, and the deletion is sent")
+    func deletedTwice() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(0, 1, date: 6, value: 2)
+        let snapshot = bench.machines[0].ledger.state
+        try bench.run(0)
+        bench.put(0, 2, date: 6, value: 3)
+        try bench.run(0)
+        bench.machines[0].ledger.state = snapshot
+        bench.start(0)
+        try bench.step(0, .itemsChanged)
+        bench.delete(0, 1)
+        // The first of the two lost batches is read, and the second one not yet.
+        var waiting = try bench.step(0, .wake)
+        while !waiting.isEmpty {
+            let effect = waiting.removeFirst()
+            if case .read(let name, _) = effect, name.contains("/0000000000000003-") { continue }
+            waiting += try bench.perform(effect, of: 0)
+        }
+        #expect(bench.value(0, 1) == 2)
+        bench.delete(0, 1)
+        try bench.exchange([0, 1])
+        for device in 0...1 {
+            #expect(bench.value(device, 1) == nil)
+            #expect(bench.value(device, 2) == 3)
+        }
+    }
+
     /// The guard counts deletions, and one batch can have more of them than it permits.
     @Test("Many deletions wait for a person, and are applied once they are confirmed")
     func confirmedDeletions() throws {

@@ -120,7 +120,11 @@ package final class MemoryLedger: SyncWriting {
 
     package func pendingVersion(_ id: SyncVersionID) -> PendingVersion? { state.pending.first { $0.id == id } }
     package func pendingVersions(named name: ItemName) -> [PendingVersion] { state.pending.filter { $0.name == name } }
-    package func insert(_ version: PendingVersion) { state.pending.append(version) }
+    package func insert(_ version: PendingVersion) throws(KeychainFailure) {
+        guard pendingVersion(version.id) == nil else { throw KeychainFailure(.duplicateItem, "the version is pending already") }
+        state.pending.append(version)
+    }
+
     package func removePending(_ id: SyncVersionID) { state.pending.removeAll { $0.id == id } }
 
     // Batches

@@ -37,12 +37,16 @@ extension Merge {
     private mutating func foldDeletion(of item: ItemID) throws(KeychainFailure) {
         guard let shown = try ledger.liveVersion(shownBy: item) else { return }
         let live = try versions(leftBy: item, under: shown.name)
-        let replaced = try replace(isPlanted(.deleteReplacesVisibleOnly) ? [shown] : live)
+        var replaced = try replace(isPlanted(.deleteReplacesVisibleOnly) ? [shown] : live)
         // No other device knows a version that was never published.
         guard !replaced.isEmpty else { return }
-        try ledger.insert(
-            PendingVersion(
-                id: deletionID(of: shown), name: shown.name, lane: .afterFirstUnlock, isDeletion: true, replaced: replaced))
+        let id = deletionID(of: shown)
+        // A restored machine may find in its own log what a program has just deleted, and the program deletes it once more.
+        if let earlier = try ledger.pendingVersion(id) {
+            replaced = Set(replaced + earlier.replaced).sorted()
+            try ledger.removePending(id)
+        }
+        try ledger.insert(PendingVersion(id: id, name: shown.name, lane: .afterFirstUnlock, isDeletion: true, replaced: replaced))
         touch(shown.name)
     }
 
