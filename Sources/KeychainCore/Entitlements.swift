@@ -81,10 +81,12 @@ extension Entitlements {
     /// Throws `.missingEntitlement` unless the program may access the group.
     package func requireAccess(_ access: Access, to group: String) throws(KeychainFailure) {
         guard access == .write ? canWrite(group) : canRead(group) else {
+            // An application group never becomes the group of the program's own new items. The first keychain access group does.
+            let list =
+                group.hasPrefix("group.")
+                ? "com.apple.security.application-groups" : "keychain-access-groups, whose first group gets the program's new items,"
             throw KeychainFailure(
-                .missingEntitlement,
-                "this program is not entitled to the access group '\(group)': add it to keychain-access-groups in \(origin)"
-            )
+                .missingEntitlement, "this program is not entitled to the access group '\(group)': add it to \(list) in \(origin)")
         }
     }
 

@@ -47,7 +47,7 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case temporaryFileSystem(name: String)
         /// A file of another program.
         case foreignFile
-        /// A key file that belongs to another store.
+        /// A key file or credential that belongs to another store.
         case otherStore
         /// An environment variable is missing, or its value is invalid.
         case environmentVariable(String)

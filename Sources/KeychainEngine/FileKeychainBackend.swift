@@ -264,8 +264,9 @@ struct FileKeychainBackend: KeychainBackend {
                 throw error.addingContext(context)
             }
             throw KeychainFailure(
-                .notAvailable, "the credential is not that of this keychain, or the keybag was altered; nothing was changed",
-                subject: .credential
+                .notAvailable,
+                "the credential is not that of this keychain, or the keybag was altered: pass the right one, or use the recovery key if one was made",
+                subject: .credential, cause: .otherStore
             ).addingContext(context)
         }
     }

@@ -12,7 +12,10 @@ struct CommandFailure: Error {
 
     init(_ status: ExitStatus, _ problem: String, advice: String) {
         self.status = status
-        self.problem = problem
+        // Many reasons of the keychain say this for programs, which do not show the advice.
+        let outcome = "; nothing was changed"
+        let isRepeated = problem.hasSuffix(outcome) && advice.hasPrefix("Nothing was changed. ")
+        self.problem = isRepeated ? String(problem.dropLast(outcome.count)) : problem
         self.advice = advice
     }
 
@@ -66,7 +69,11 @@ extension CommandFailure {
         guard !failure.isDamage || failure.remedy != nil else {
             let recovery = failure.subject == .keybag ? ", or run `valet recovery use` with your recovery key" : ""
             self.init(
-                .damaged, failure.reason, advice: "Nothing was changed. Restore a copy of the keychain file and its key file\(recovery).")
+                .damaged, failure.reason,
+                advice: """
+                    Nothing was changed. Put back an intact copy of the keychain file, or a snapshot with `valet backup restore-snapshot`\(recovery). \
+                    `valet backup restore` shows how to start over from a backup.
+                    """)
             return
         }
         if let remedy = failure.remedy {
@@ -75,6 +82,16 @@ extension CommandFailure {
         }
         if let refusal = failure.refusal {
             self.init(failure, refusal: refusal)
+            return
+        }
+        // A credential may also be missing for a keychain that does not exist yet.
+        if failure.isDeviceSecretUnusable, failure.subject == .keyFile || failure.cause == .otherStore {
+            self.init(
+                .unavailable, failure.reason,
+                advice: """
+                    Nothing was changed. With the recovery key, run `valet recovery use`. Without one, `valet backup restore` shows how to start \
+                    over from a backup.
+                    """)
             return
         }
         switch failure.status {
@@ -154,6 +171,13 @@ extension CommandFailure {
                     ?? KeychainFailure(
                         .notAvailable, "the originals could not be removed; the migration was undone and nothing was changed"))
         }
+    }
+}
+
+extension KeychainFailure {
+    /// Whether the key file or the credential is missing, garbled, or that of another keychain.
+    var isDeviceSecretUnusable: Bool {
+        (subject == .keyFile || subject == .credential) && (cause == .missing || cause == .otherStore || cause == .malformed)
     }
 }
 

@@ -94,7 +94,8 @@ enum Confirmation {
     /// `isGiven` says that the person confirmed with `flag`: then nothing is asked. Messages call the change `action`, such as "removal",
     /// and end with `outcome`, such as "nothing was removed".
     static func require(
-        _ question: String, isGiven: Bool, _ action: String, flag: String = "--yes", otherwise outcome: String
+        _ question: @autoclosure () throws(CommandFailure) -> String, isGiven: Bool, _ action: String, flag: String = "--yes",
+        otherwise outcome: String
     ) throws(CommandFailure) {
         if isGiven { return }
         guard FileDescriptor.standardInput.isTerminal else {
@@ -102,7 +103,7 @@ enum Confirmation {
                 .usage, "standard input is not a terminal, so the \(action) cannot be confirmed; \(outcome)",
                 advice: "Add \(flag) to confirm.")
         }
-        guard try CommandPrompt.confirm(question) else {
+        guard try CommandPrompt.confirm(question()) else {
             throw CommandFailure(.unavailable, "not confirmed; \(outcome)", advice: "Answer y to confirm.")
         }
     }

@@ -51,6 +51,7 @@ struct ValetCommand: ParsableCommand {
         WarningLog.start()
         do {
             try ArgumentText.requireUTF8()
+            try requireHelpTopic(in: ArgumentText.all)
             var command = try parseAsRoot(ArgumentText.all)
             guard type(of: command).configuration.subcommands.isEmpty else { reportMissingSubcommand(of: type(of: command)) }
             try command.run()
@@ -64,6 +65,20 @@ struct ValetCommand: ParsableCommand {
             CurrentProcess.exit(with: code.rawValue)
         } catch {
             report(parserError: error)
+        }
+    }
+
+    /// Throws if the arguments ask for help on a subcommand that does not exist, for which the parser shows the help of `valet`.
+    private static func requireHelpTopic(in arguments: [String]) throws(CommandFailure) {
+        guard arguments.first == "help" else { return }
+        var command: any ParsableCommand.Type = ValetCommand.self
+        for name in arguments.dropFirst() where !name.hasPrefix("-") && name != "help" {
+            guard let subcommand = command.configuration.subcommands.first(where: { $0.configuration.commandName == name }) else {
+                throw CommandFailure(
+                    .usage, "there is no subcommand \(ItemListing.escapingUnprintable(name))", advice: "`valet help` lists the subcommands."
+                )
+            }
+            command = subcommand
         }
     }
 

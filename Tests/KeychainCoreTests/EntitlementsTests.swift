@@ -44,6 +44,17 @@ struct EntitlementsTests {
         for group in ["other", "", "K", "k "] { #expect(!entitlements.canRead(group) && !entitlements.canWrite(group)) }
     }
 
+    /// As the first keychain access group, a shared group would get the program's own new items.
+    @Test("The error of a missing group names the entitlement that lists such groups")
+    func missingGroup() {
+        for (group, entitlement) in [("group.a", "com.apple.security.application-groups"), ("TEAM.a", "keychain-access-groups")] {
+            let failure = #expect(throws: KeychainFailure.self) {
+                try Entitlements(applicationIdentifier: "own").requireAccess(.read, to: group)
+            }
+            #expect(failure?.status == .missingEntitlement && failure?.reason.contains(" \(entitlement)") == true)
+        }
+    }
+
     /// Its items are the keys of synchronization, which a program could use to read what other devices write.
     @Test("A group of synchronization itself is refused, whichever entitlement names it")
     func synchronizationGroup() {

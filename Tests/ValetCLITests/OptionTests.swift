@@ -147,7 +147,8 @@ struct ValetSelectionTests {
         #expect(selected.accessibility == .afterFirstUnlock)
         #expect(selected.entitlements.accessGroups == ["c", "group.b"])
         #expect(try select(["--identifier", "x", "--app", "y"], environment).valet.identifier.description == "x")
-        #expect(try select(["--app", "y"], environment).application == "y")
+        #expect(try select(["--app", "y"], environment).place.accessGroup == "y")
+        #expect(try select(["--group", "group.y"], environment).place.accessGroup == "group.y")
         #expect(try select([], ["VALET_IDENTIFIER": "", "VALET_GROUP": ""]).valet.identifier.description == "default")
     }
 

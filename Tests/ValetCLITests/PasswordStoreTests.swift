@@ -79,9 +79,19 @@ struct PasswordStoreTests {
     @Test("An empty entry is listed")
     func emptyEntry() throws {
         try withTemporaryDirectory { directory in
-            let content = try Store(directory, entries: ["a", "b"], script: "case $entry in */b.gpg) cat \"$entry\"; esac").read()
+            let content = try Store(directory, entries: ["a", "b"], script: Self.emptyScript(status: "DECRYPTION_OKAY")).read()
             #expect(content.secrets.map(\.key) == ["b"] && content.omissions.map(\.note) == ["a.gpg: a has no value"])
         }
+    }
+
+    @Test("An entry from which gpg reads no message is not empty, but damaged")
+    func emptyOutput() throws {
+        #expect(try failure(script: Self.emptyScript(status: "NODATA 3"))?.problem == "a: gpg cannot decrypt it; nothing was stored")
+    }
+
+    /// A script that writes nothing for the entry `a`, and the status if that is asked for.
+    private static func emptyScript(status: String) -> String {
+        "case \"$*\" in */b.gpg) cat \"$entry\" ;; *--status-fd*) echo '[GNUPG:] \(status)' ;; esac"
     }
 
     @Test("Many entries are decrypted, each one once")

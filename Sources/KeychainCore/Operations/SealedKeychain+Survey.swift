@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a generic password is: the program or group that it belongs to, its service, and its accessibility.
+/// Where a generic password is: the program or group that it belongs to, its service, its accessibility, and whether it is synchronizable.
 package struct ItemPlace: Hashable, Sendable {
     package let accessGroup: String
     package let service: String
     package let accessibility: ItemAccessibility
+    package let isSynchronizable: Bool
 
-    package init(accessGroup: String, service: String, accessibility: ItemAccessibility) {
+    package init(accessGroup: String, service: String, accessibility: ItemAccessibility, isSynchronizable: Bool) {
         self.accessGroup = accessGroup
         self.service = service
         self.accessibility = accessibility
+        self.isSynchronizable = isSynchronizable
     }
 }
 
@@ -73,7 +75,8 @@ extension SealedKeychain {
             let group = opened.attributes.text(.accessGroup)
         else { return nil }
         let place = ItemPlace(
-            accessGroup: group, service: opened.attributes.text(.service) ?? "", accessibility: row.header.accessibility)
+            accessGroup: group, service: opened.attributes.text(.service) ?? "", accessibility: row.header.accessibility,
+            isSynchronizable: row.header.isSynchronizable)
         return (place, opened.attributes.text(.account) ?? "")
     }
 }

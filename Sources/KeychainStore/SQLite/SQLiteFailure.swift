@@ -109,7 +109,12 @@ struct SQLiteFailure: Equatable {
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
             KeychainFailure(
                 .notAvailable, "another process held the store's lock past the deadline (\(action))", subject: .store, cause: .busy)
-        case SQLITE_CORRUPT, SQLITE_TOOBIG:
+        case SQLITE_CORRUPT:
+            failure(
+                .notAvailable,
+                "the store is damaged: its file was cut off, or its structure is not intact (\(action)); nothing was changed",
+                isDamage: true)
+        case SQLITE_TOOBIG:
             failure(.notAvailable, "the store is damaged (\(action), SQLite code \(code)); nothing was changed", isDamage: true)
         case SQLITE_INTERRUPT:
             failure(

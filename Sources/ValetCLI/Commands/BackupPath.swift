@@ -129,7 +129,7 @@ enum BackupFailure {
         let isLost =
             failure.isDamage || failure.cause == .missing || failure.cause == .foreignFile || failure.remedy == .saveRefused
             || failure.remedy == .restoreCopy
-        guard isLost, failure.subject == .store || failure.subject == .keybag || failure.subject == .keyFile,
+        guard failure.isDeviceSecretUnusable || (isLost && (failure.subject == .store || failure.subject == .keybag)),
             let configuration = try? keychain.configuration(), let keyFiles = try? configuration.filesOfEarlierKeychain()
         else { return nil }
         let directory = FileSystem.parent(of: configuration.storePath)
@@ -143,12 +143,13 @@ enum BackupFailure {
             ["mkdir -m 700 -- \(quotedPlace)"]
             + (files.isEmpty ? [] : ["mv -- \(files.map(SourceFile.quotedForShell).joined(separator: " ")) \(quotedPlace)"])
             + (companions.isEmpty ? [] : ["{ mv -- \(companions.joined(separator: " ")) \(quotedPlace) 2>/dev/null; true; }"])
+        let condition =
+            failure.isDeviceSecretUnusable
+            ? "the right one cannot be put back, and there is no recovery key (`valet recovery use`), move the files of the keychain"
+            : "the keychain cannot be repaired (`valet repair`) or put back, move its files"
         return CommandFailure(
             failure.isDamage ? .damaged : .unavailable, failure.reason,
-            advice: """
-                Nothing was restored. If the keychain cannot be repaired (`valet repair`) or put back, move its files away and run the command again: \
-                \(steps.joined(separator: " && "))
-                """)
+            advice: "Nothing was restored. If \(condition) away and run the command again: \(steps.joined(separator: " && "))")
     }
 
     private static func isDatabase(_ path: String) -> Bool {

@@ -69,8 +69,10 @@ struct ExportCommand: ParsableCommand {
         let secrets = try session.perform { try Self.secrets(of: valet, reason) }
         let text = try Self.text(secrets, format)
         try Confirmation.require(
-            "Write \(secrets.count == 1 ? "1 secret" : "\(secrets.count) secrets") unencrypted?", isGiven: yes, "export",
-            otherwise: "nothing was written")
+            """
+            Write \(secrets.count == 1 ? "1 secret" : "\(secrets.count) secrets") with \(PlaceDescription(selected.place).options) \
+            unencrypted?
+            """, isGiven: yes, "export", otherwise: "nothing was written")
         if let path {
             try OutputFile.write(Data(text.utf8), to: path, alternative: "use --output-fd, such as --output-fd 1 for standard output")
         } else if let destination {

@@ -84,7 +84,7 @@ struct MigrateCommand: ParsableCommand {
     }
 
     func run() throws {
-        let destination = try selection.resolve()
+        let destination = try selection.resolve(isOfProgram: fromApp != nil)
         if let fromApp { return try migrate(from: ProgramMigration(from: fromApp, to: destination)) }
         let source = try source(for: destination)
         let session = try CommandSession(source.entitlements, passcode: passcode.read())

@@ -40,9 +40,21 @@ struct RemoveCommand: ParsableCommand {
             try remove(key, selected, session)
         } else {
             try Confirmation.require(
-                "Remove every secret of this valet?", isGiven: yes, "removal", otherwise: "nothing was removed")
+                try session.perform { "Remove \(Self.secrets(of: selected))?" }, isGiven: yes, "removal", otherwise: "nothing was removed")
             try session.perform { try selected.valet.removeAllObjects() }
         }
+    }
+
+    /// Describes all secrets of a valet, with their number if it can be found out without authentication.
+    private static func secrets(of selected: SelectedValet) -> String {
+        var number = "every secret"
+        if !selected.requiresAuthentication, let valet = selected.valet as? any ListableValet,
+            let list = try? valet.keyList(userPrompt: "", isComplete: true)
+        {
+            let count = list.keys.count + list.unnamedCount
+            number = count == 1 ? "1 secret" : "\(count) secrets"
+        }
+        return "\(number) with \(PlaceDescription(selected.place).options)"
     }
 
     private func remove(_ key: String, _ selected: SelectedValet, _ session: CommandSession) throws {

@@ -36,6 +36,8 @@ struct PasswordStoreSource: SecretSource {
             if takesFirstLineOnly, !isOneLine {
                 content.omissions.append(.init(note: "\(ItemListing.escapingUnprintable(name)): the lines after the first one"))
             }
+            // gpg succeeds, and writes nothing, if the file ends within its first packet.
+            if secret.isEmpty { try requireDecryption(name, gpg) }
             try content.add(FoundSecret(key: name, value: value, place: ItemListing.escapingUnprintable(name) + ".gpg"))
         }
         return content
@@ -95,12 +97,21 @@ struct PasswordStoreSource: SecretSource {
         ".", "..", ".gpg-id", ".gpg-id.sig", ".extensions", ".public-keys", ".git", ".gitattributes", ".gitignore",
     ]
 
-    private func decrypt(_ name: String, _ gpg: String) throws(CommandFailure) -> [UInt8] {
+    /// Throws unless gpg reports that it has decrypted the entry to its end.
+    private func requireDecryption(_ name: String, _ gpg: String) throws(CommandFailure) {
+        let status = try decrypt(name, gpg, ["--status-fd", "1", "--output", "/dev/null"])
+        guard String(decoding: status, as: UTF8.self).contains("[GNUPG:] DECRYPTION_OKAY") else {
+            throw failure(name, "gpg cannot decrypt it")
+        }
+    }
+
+    private func decrypt(_ name: String, _ gpg: String, _ options: [String] = []) throws(CommandFailure) -> [UInt8] {
         let process: PipedProcess
         let decrypted: [UInt8]?
         do throws(Errno) {
             process = try PipedProcess(
-                path: gpg, arguments: ["--quiet", "--batch", "--decrypt", "--", "\(directory)/\(name).gpg"], environment: environment,
+                path: gpg, arguments: ["--quiet", "--batch"] + options + ["--decrypt", "--", "\(directory)/\(name).gpg"],
+                environment: environment,
                 leadsSession: false, interruption: nil)
             decrypted = try process.readToEnd(
                 byteLimit: Self.largestEntryByteCount, until: .after(milliseconds: entryTimeoutMilliseconds))

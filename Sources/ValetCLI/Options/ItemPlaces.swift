@@ -2,22 +2,28 @@
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainSystem
 import Valet
 
 /// The options of `valet` that select the items of a place.
 struct PlaceDescription {
     /// The program or group.
     let owner: String
-    /// All options, which select the items on every command line.
+    /// All options, which select the items on every command line, whatever defaults the environment has.
     let options: String
 
-    init(_ place: ItemPlace) {
+    init(_ place: ItemPlace, environment: [String: String] = ProcessEnvironment.variables) {
         owner = place.accessGroup
-        options = Self.valetOptions(of: place.service, group: place.accessGroup) ?? Self.explicitOptions(of: place)
+        let all = Self.valetOptions(of: place.service, group: place.accessGroup) ?? Self.explicitOptions(of: place)
+        // The other defaults are overridden by the options of the owner and the identifier, which are never omitted.
+        let isDefaultOmitted = !EnvironmentDefaults(environment).hasAccessibility
+        options = all.filter { !(isDefaultOmitted && $0 == Self.option(.whenUnlocked)) }.joined(separator: " ")
     }
 
+    private static func option(_ accessibility: AccessibilityOption) -> String { "--accessibility \(accessibility.rawValue)" }
+
     /// The option that selects the items of a program or a group.
-    static func ownerOption(_ owner: String, isGroup: Bool) -> String { "\(isGroup ? "--group" : "--app") \(quoted(owner))" }
+    private static func ownerOption(_ owner: String, isGroup: Bool) -> String { "\(isGroup ? "--group" : "--app") \(quoted(owner))" }
 
     /// The text around the names in the service of a valet, and the options that select such a valet.
     private struct Template {
@@ -63,7 +69,7 @@ struct PlaceDescription {
             AccessibilityOption.allCases.compactMap { option in
                 Template(
                     valet(isCloud, option, nil), named: placeholder,
-                    [isCloud ? "--cloud" : nil, option == .whenUnlocked ? nil : "--accessibility \(option.rawValue)"])
+                    [isCloud ? "--cloud" : nil, Self.option(option)])
             }
         }
         let enclave = [false, true].flatMap { isSinglePrompt in
@@ -80,41 +86,34 @@ struct PlaceDescription {
         return plain + enclave
     }
 
-    private static func valetOptions(of service: String, group: String) -> String? {
+    private static func valetOptions(of service: String, group: String) -> [String]? {
         for template in ownTemplates {
             guard let name = template.names(in: service) else { continue }
-            return ([ownerOption(group, isGroup: false), "--identifier \(quoted(name))"] + template.options).joined(separator: " ")
+            return [ownerOption(group, isGroup: false), "--identifier \(quoted(name))"] + template.options
         }
         guard let dot = group.firstIndex(of: ".") else { return nil }
         let groupName = String(group[group.index(after: dot)...])
         for template in groupTemplates {
             guard let names = template.names(in: service) else { continue }
             let owner = ownerOption(group, isGroup: true)
-            if names == groupName { return ([owner] + template.options).joined(separator: " ") }
+            if names == groupName { return [owner] + template.options }
             guard names.hasPrefix(groupName + "_") else { continue }
             let identifier = "--identifier \(quoted(String(names.dropFirst(groupName.count + 1))))"
-            return ([owner, identifier] + template.options).joined(separator: " ")
+            return [owner, identifier] + template.options
         }
         return nil
     }
 
     /// Any service selects an explicitly named valet.
-    private static func explicitOptions(of place: ItemPlace) -> String {
-        let option: AccessibilityOption? =
-            switch place.accessibility {
-            case .whenUnlocked: nil
-            case .afterFirstUnlock: .afterFirstUnlock
-            case .whenPasscodeSetThisDeviceOnly: .whenPasscodeSetThisDeviceOnly
-            case .whenUnlockedThisDeviceOnly: .whenUnlockedThisDeviceOnly
-            case .afterFirstUnlockThisDeviceOnly: .afterFirstUnlockThisDeviceOnly
-            // Apple has withdrawn these, so no valet has them.
-            case .always, .alwaysThisDeviceOnly: nil
-            }
+    private static func explicitOptions(of place: ItemPlace) -> [String] {
+        // Nil for the values that Apple has withdrawn, so that no valet has them.
+        let accessibility = AccessibilityOption.allCases.first { $0.itemAccessibility == place.accessibility }
         let isNamedByGroup = place.accessGroup.hasSuffix("." + place.service)
         return [
             ownerOption(place.accessGroup, isGroup: isNamedByGroup), "--explicit",
-            isNamedByGroup ? nil : "--identifier \(quoted(place.service))", option.map { "--accessibility \($0.rawValue)" },
-        ].compactMap(\.self).joined(separator: " ")
+            isNamedByGroup ? nil : "--identifier \(quoted(place.service))", place.isSynchronizable ? "--cloud" : nil,
+            accessibility.map(option),
+        ].compactMap(\.self)
     }
 
     private static func quoted(_ name: String) -> String { SourceFile.quotedForShell(ItemListing.escapingUnprintable(name)) }
@@ -126,12 +125,12 @@ extension CommandSession {
     /// The valets are those of other programs, or of another accessibility, and otherwise the same name. Programs find the item of one place only,
     /// so a second one with the same key is often a mistake. If the search fails, there is no warning.
     func warnOfOtherPlaces(of keys: [String], than selected: SelectedValet) {
-        let siblings = selected.siblings
-        let services = siblings.map(\.service)
+        let services = selected.siblings.map(\.service)
         var counts: [String: Int] = [:]
         for key in keys {
             let found = (try? keychain.places(ofAccount: key, services: services)) ?? []
-            for place in Self.options(of: siblings, otherThan: selected, in: found) { counts[place, default: 0] += 1 }
+            let similar = found.filter { $0.isSynchronizable == selected.place.isSynchronizable }
+            for place in Self.options(of: similar, otherThan: selected) { counts[place, default: 0] += 1 }
         }
         guard !counts.isEmpty else { return }
         let places = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
@@ -157,34 +156,24 @@ extension CommandSession {
                 advice:
                     "`valet set` creates it with the first secret. If there should be one, check KEYCHAIN_HOME, XDG_DATA_HOME, and HOME.")
         }
-        let places = Self.options(of: selected.siblings, otherThan: selected, in: found) + Self.otherValets(than: selected, in: found)
+        let services = Set(selected.siblings.map(\.service))
+        let places =
+            Self.options(of: found.filter { services.contains($0.service) }, otherThan: selected)
+            + Self.options(of: found.filter { !services.contains($0.service) }, otherThan: selected).prefix(3)
         guard !places.isEmpty else { return failure }
         return CommandFailure(
             failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
     }
 
-    /// The options of places that differ from a valet in the program or the accessibility only.
-    private static func options(
-        of siblings: [SelectedValet], otherThan selected: SelectedValet, in places: [ItemPlace]
-    ) -> [String] {
-        let own = selected.service
-        return places.compactMap { place in
-            let isOwnProgram = place.accessGroup == selected.accessGroup
-            guard !(isOwnProgram && place.service == own), let sibling = siblings.first(where: { $0.service == place.service }) else {
-                return nil
-            }
-            let program = isOwnProgram ? nil : PlaceDescription.ownerOption(place.accessGroup, isGroup: selected.isShared)
-            let accessibility = sibling.service == own ? nil : "--accessibility \(sibling.accessibility.rawValue)"
-            return [program, accessibility].compactMap(\.self).joined(separator: " ")
-        }
-    }
-
-    /// All options of places in valets of another name, at most three: first those of the same program or group.
-    private static func otherValets(than selected: SelectedValet, in places: [ItemPlace]) -> [String] {
-        let services = Set(selected.siblings.map(\.service))
-        let others = places.filter { !services.contains($0.service) }
-            .map { place in (isElsewhere: place.accessGroup != selected.accessGroup, options: PlaceDescription(place).options) }
-            .sorted { ($0.isElsewhere ? 1 : 0, $0.options) < ($1.isElsewhere ? 1 : 0, $1.options) }
-        return others.prefix(3).map(\.options)
+    /// The options of places other than that of a valet, first those of the same program or group.
+    ///
+    /// They are complete, so that they can be copied in place of those of the command.
+    private static func options(of places: [ItemPlace], otherThan selected: SelectedValet) -> [String] {
+        let others = places.filter { $0 != selected.place }
+        guard !others.isEmpty else { return [] }
+        let own = PlaceDescription(selected.place)
+        let descriptions = others.map { PlaceDescription($0) }.filter { $0.options != own.options }
+            .sorted { ($0.owner == own.owner ? 0 : 1, $0.options) < ($1.owner == own.owner ? 0 : 1, $1.options) }
+        return descriptions.map(\.options)
     }
 }

@@ -11,6 +11,7 @@ struct SelectedValet {
     /// The application identifier of the program.
     let application: String
     private let group: String?
+    private let isCloud: Bool
     /// The other options, from which the same valet with another accessibility is made.
     private let variant: @Sendable (AccessibilityOption) -> SelectedValet?
 
@@ -38,6 +39,7 @@ struct SelectedValet {
         }
         self.application = application
         self.group = group
+        self.isCloud = isCloud
         variant = { other in
             try? SelectedValet(
                 identifier: identifier, accessibility: other, group: group, isCloud: isCloud, isExplicit: isExplicit,
@@ -51,8 +53,11 @@ struct SelectedValet {
     /// The access group of new items.
     var accessGroup: String { group ?? application }
 
-    /// Whether it is a shared group valet, whose items belong to a group instead of a program.
-    var isShared: Bool { group != nil }
+    /// Where its items are.
+    var place: ItemPlace {
+        ItemPlace(
+            accessGroup: accessGroup, service: service, accessibility: accessibility.itemAccessibility, isSynchronizable: isCloud)
+    }
 
     /// This valet and those that differ in their accessibility only; this one alone if it is explicitly named, because those share a service.
     var siblings: [SelectedValet] {

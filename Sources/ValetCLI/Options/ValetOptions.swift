@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import KeychainCore
 import KeychainSystem
 import Valet
 
@@ -32,16 +33,26 @@ struct ValetOptions: ParsableArguments {
     var app: String?
 
     /// Returns the valet that the options select, with defaults from the environment.
-    func resolve(environment: [String: String] = ProcessEnvironment.variables) throws(CommandFailure) -> SelectedValet {
+    ///
+    /// A default is ignored where an option on the command line excludes it. `isOfProgram` says that another option of the command excludes a
+    /// group.
+    func resolve(
+        isOfProgram: Bool = false, environment: [String: String] = ProcessEnvironment.variables
+    ) throws(CommandFailure) -> SelectedValet {
         let defaults = EnvironmentDefaults(environment)
-        let group = group ?? defaults.group
+        // Only the valet of a program has an application identifier, or is explicitly named by an identifier.
+        let excludesGroup = isOfProgram || app != nil || (explicit && identifier != nil)
+        let group = group ?? (excludesGroup ? nil : defaults.group)
         let enclave = try SecureEnclaveSelection(
             secureEnclave, isSinglePrompt: singlePrompt, names: ("--secure-enclave", "--single-prompt"))
         if enclave != nil { try requireOptionsCompatibleWithSecureEnclave() }
         var chosen = accessibility
-        if chosen == nil, enclave == nil { chosen = try defaults.accessibility }
-        // A default from the environment is ignored where it cannot apply. An option on the command line is an error there.
-        let usesIdentifier = !(group != nil && explicit)
+        if chosen == nil, enclave == nil {
+            chosen = try defaults.accessibility
+            if cloud, chosen?.cloudAccessibility == nil { chosen = nil }
+        }
+        // The identifier of a group's valet is optional, so `--group` alone means none. Otherwise no option could say so.
+        let usesIdentifier = self.group == nil && !(group != nil && explicit)
         return try SelectedValet(
             identifier: identifier ?? (usesIdentifier ? defaults.identifier : nil),
             accessibility: chosen ?? .whenUnlocked,
@@ -87,6 +98,17 @@ enum AccessibilityOption: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
+    /// The accessibility of an item.
+    var itemAccessibility: ItemAccessibility {
+        switch self {
+        case .whenUnlocked: .whenUnlocked
+        case .afterFirstUnlock: .afterFirstUnlock
+        case .whenPasscodeSetThisDeviceOnly: .whenPasscodeSetThisDeviceOnly
+        case .whenUnlockedThisDeviceOnly: .whenUnlockedThisDeviceOnly
+        case .afterFirstUnlockThisDeviceOnly: .afterFirstUnlockThisDeviceOnly
+        }
+    }
+
     /// The accessibility of an iCloud valet; nil for items that never leave the device.
     var cloudAccessibility: CloudAccessibility? {
         switch self {
@@ -110,6 +132,7 @@ struct EnvironmentDefaults {
     var identifier: String? { value("VALET_IDENTIFIER") }
     var group: String? { value("VALET_GROUP") }
     var application: String? { value("VALET_APP") }
+    var hasAccessibility: Bool { value("VALET_ACCESSIBILITY") != nil }
 
     var accessibility: AccessibilityOption? {
         get throws(CommandFailure) {
