@@ -24,7 +24,7 @@ extension Simulation {
             }
             if options.isTraced { note("device \(index) loses \(row.revision.hexadecimal)") }
         case 3:
-            guard let copy = random.element(of: ledger.state.copies.keys.filter { $0.origin != nil }.sorted()) else { return }
+            guard let copy = random.element(of: ledger.state.copies.keys.filter { isRestorable($0) }.sorted()) else { return }
             ledger.state.copies[copy] = nil
             counters.count(.lostCopy)
             if options.isTraced { note("device \(index) loses the copy \(copy.id.hexadecimal)") }
@@ -34,11 +34,23 @@ extension Simulation {
         if random.chance(0.5) { devices[index].start(cipher: cipher, limits: limits) }
     }
 
+    /// Whether the storage has the batch of a version.
+    func isStored(_ version: VersionReference) -> Bool {
+        storage.names.contains { name in
+            if case .batch(_, let origin) = ObjectName(name) { origin == version.origin } else { false }
+        }
+    }
+
+    /// Whether the circle can restore a version that this device loses: a storage that loses objects must not have lost it before.
+    private func isRestorable(_ version: VersionReference) -> Bool {
+        version.origin != nil && (!(faults.losesObjects || faults.rollsBack) || isStored(version))
+    }
+
     /// Returns a row that shows a published version, and that no program has changed since.
     private mutating func damageableRow(_ ledger: MemoryLedger) -> (ItemID, MemoryLedger.Row)? {
         let items = ledger.state.rows.keys.filter { item in
             guard ledger.state.changes[item] == nil, let shown = ledger.liveVersion(shownBy: item) else { return false }
-            return shown.reference.origin != nil && shown.reference.id == ledger.state.rows[item]?.revision
+            return isRestorable(shown.reference) && shown.reference.id == ledger.state.rows[item]?.revision
         }
         guard let item = random.element(of: items.sorted { $0.isOrdered(before: $1) }), let row = ledger.state.rows[item] else {
             return nil

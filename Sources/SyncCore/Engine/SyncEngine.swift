@@ -41,6 +41,9 @@ package struct SyncEngine {
     /// The roster as of the last step.
     package var roster: Roster? { memory.roster }
 
+    /// The live versions whose contents this device has lost and not restored yet.
+    package var lostContents: Set<VersionReference> { memory.lost }
+
     /// Returns a lane key, if this device can open it with the statements in its ledger.
     package mutating func openedKey(_ key: LaneKeyID, in transaction: SyncTransaction) -> SharedSecretBytes? {
         var step = EngineStep(self, now: 0, words: [], transaction)
