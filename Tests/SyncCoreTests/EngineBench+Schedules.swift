@@ -69,7 +69,7 @@ extension EngineBench {
         return machines[device].engine?.openedKey(id, in: SyncTransaction(ledger: ledger, items: ledger))
     }
 
-    private mutating func newestKey(_ lane: Lane, of device: Int) throws -> (id: LaneKeyID, key: SharedSecretBytes) {
+    mutating func newestKey(_ lane: Lane, of device: Int) throws -> (id: LaneKeyID, key: SharedSecretBytes) {
         guard let record = machines[device].engine?.roster?.laneKeys.last(where: { $0.lane == lane }),
             let key = key(record.key, of: device)
         else { throw KeychainFailure(.internal, "the device has no key") }

@@ -95,7 +95,7 @@ extension MemoryLedger: SyncItemWriting {
         let row = item ?? newItem()
         if state.rows[row]?.isNewer == true { return .leftAlone }
         if let (other, inTheWay) = state.rows.first(where: { $0.key != row && $0.value.isShared(as: simulated.name) }) {
-            if inTheWay.isNewer { return .leftAlone }
+            if inTheWay.isNewer || inTheWay.content.accessibility.isThisDeviceOnly { return .leftAlone }
             guard inTheWay.isDamaged else { throw KeychainFailure(.duplicateItem, "another row has this name") }
             state.rows[other] = nil
         }

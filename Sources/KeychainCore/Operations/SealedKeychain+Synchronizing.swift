@@ -141,7 +141,12 @@ private struct SyncRows: SyncItemWriting {
             // A locked row is intact. Its class may have been changed to one that is available.
             case .opened, .locked:
                 let row = try seal(content, version, reference)
-                try keychain.removeConflictingRow(for: row, exceptNumber: number, in: store)
+                do throws(KeychainFailure) {
+                    try keychain.removeConflictingRow(for: row, exceptNumber: number, in: store)
+                } catch {
+                    guard Self.isOfThisDevice(error) else { throw error }
+                    return .leftAlone
+                }
                 try store.replace(number: number, with: row)
                 return .shown(item)
             case .damaged:
@@ -162,8 +167,7 @@ private struct SyncRows: SyncItemWriting {
         do throws(KeychainFailure) {
             inherited = try keychain.removeConflictingRow(for: row, in: store)
         } catch {
-            // The row in its place is of a newer format or generation.
-            guard error.status == .decode else { throw error }
+            guard Self.isOfThisDevice(error) else { throw error }
             return .leftAlone
         }
         guard let inherited else {
@@ -173,6 +177,9 @@ private struct SyncRows: SyncItemWriting {
         try store.insert(try seal(content, version, inherited))
         return .shown(inherited.id)
     }
+
+    /// Whether the row in the place of a received item stays: it is of a newer format or generation, or a program keeps it for this device alone.
+    private static func isOfThisDevice(_ failure: KeychainFailure) -> Bool { [.decode, .duplicateItem].contains(failure.status) }
 
     func removeItem(_ item: ItemID) throws(KeychainFailure) {
         guard let row = try row(of: item), let number = row.number else { return }

@@ -68,6 +68,6 @@ package struct LocalItem: Hashable, Sendable {
 /// The result of writing a received version.
 package enum Placement: Hashable, Sendable {
     case shown(ItemID)
-    /// The row is of a newer format or generation, and was left alone.
+    /// The row in its place stays: it is of a newer format or generation, or a program keeps it for this device alone.
     case leftAlone
 }

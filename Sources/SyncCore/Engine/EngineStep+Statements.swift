@@ -106,12 +106,24 @@ extension EngineStep {
     /// Makes, stores, and publishes a statement.
     @discardableResult
     mutating func state(_ body: Statement.Body, heads: [StatementHash]? = nil) throws(KeychainFailure) -> Statement {
+        if heads == nil { try joinHeads() }
         let statement = try Statement(
             body, circle: circle, author: device, heads: heads ?? roster.heads, keys: engine.keys, cipher: cipher)
         let bytes = statement.encoded
         try ledger.insert(OutgoingObject(name: ObjectName.statement(statement.hash).text, bytes: bytes))
         try add(statement, bytes)
         return statement
+    }
+
+    /// Makes statements that list the heads, until one statement can list all that are left.
+    private mutating func joinHeads() throws(KeychainFailure) {
+        while roster.heads.count > Statement.largestHeadCount {
+            let count = roster.heads.count
+            try state(.witness, heads: Array(roster.heads.prefix(Statement.largestHeadCount)))
+            guard roster.heads.count < count else {
+                throw KeychainFailure(.internal, "a statement of this device does not count", subject: .store)
+            }
+        }
     }
 
     /// Creates statements that the storage lacks.
@@ -128,10 +140,15 @@ extension EngineStep {
     // Lane keys
 
     /// Returns a lane key, if this device has it or a newer key that wraps it.
-    mutating func laneKey(
-        _ id: LaneKeyID, neededFor opening: Set<LaneKeyID> = []
-    ) throws(KeychainFailure) -> SharedSecretBytes? {
+    mutating func laneKey(_ id: LaneKeyID) throws(KeychainFailure) -> SharedSecretBytes? {
+        var tried: Set<LaneKeyID> = []
+        return try laneKey(id, &tried)
+    }
+
+    /// Tries each key once: keys wrap all older ones, so the number of ways from one to another grows exponentially.
+    private mutating func laneKey(_ id: LaneKeyID, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
         if let key = engine.memory.laneKeys[id] { return key }
+        tried.insert(id)
         guard let record = roster.laneKeys.first(where: { $0.key == id }), try items.isAvailable(record.lane) else { return nil }
         var key: SharedSecretBytes?
         for box in record.boxes where key == nil && box.device == device {
@@ -141,9 +158,9 @@ extension EngineStep {
             }
         }
         if key == nil {
-            for newer in roster.laneKeys where key == nil && newer.lane == record.lane && newer.key != id && !opening.contains(newer.key) {
+            for newer in roster.laneKeys where key == nil && newer.lane == record.lane && !tried.contains(newer.key) {
                 for wrapped in newer.olderKeys where key == nil && wrapped.key == id {
-                    guard let newerKey = try laneKey(newer.key, neededFor: opening.union([id])) else { continue }
+                    guard let newerKey = try laneKey(newer.key, &tried) else { continue }
                     key = try valid(record) { () throws(KeychainFailure) in try cipher.unwrap(wrapped.bytes, under: newerKey) }
                 }
             }

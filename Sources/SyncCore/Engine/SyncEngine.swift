@@ -146,7 +146,10 @@ struct UnreadBatches {
     mutating func noteRead(_ origin: Origin) {
         all[origin] = nil
         reachable.remove(origin)
-        for successor in numbers[origin.log]?[origin.number + 1] ?? [] where all[successor] != nil { reachable.insert(successor) }
+        // The number comes from another device, and may be the largest.
+        let (next, isOverflow) = origin.number.addingReportingOverflow(1)
+        guard !isOverflow else { return }
+        for successor in numbers[origin.log]?[next] ?? [] where all[successor] != nil { reachable.insert(successor) }
     }
 
     func contains(_ origin: Origin) -> Bool { all[origin] != nil }

@@ -109,6 +109,7 @@ package struct CheckpointContent: Hashable, Sendable {
             pieces.append(Piece(kind: kind, hash: try reader.hash()))
         }
         try reader.end()
+        guard Set(pieces.map(\.hash)).count == pieces.count else { throw .malformed }
         self.pieces = pieces
     }
 }

@@ -212,6 +212,23 @@ struct SynchronizedItemsTests {
         }
     }
 
+    @Test("An item that a program keeps for this device alone stays in the place of one of the same name that arrives")
+    func keptForThisDevice() throws {
+        try withDevices { one, other in
+            try other.add("kept", "local", .afterFirstUnlockThisDeviceOnly)
+            try one.add("kept", "shared")
+            try other.read(one.publish())
+            #expect(try other.secret("kept") == "local")
+            // The class of a shared item is changed while another device writes it.
+            try one.add("moved", "1")
+            try other.read(one.publish())
+            try one.update("moved", to: "2")
+            try other.update("moved", to: "mine", .afterFirstUnlockThisDeviceOnly)
+            try other.read(one.publish())
+            #expect(try other.secret("moved") == "mine")
+        }
+    }
+
     @Test("An item that was deleted here, and arrives again, takes over the reference of its tombstone")
     func tombstone() throws {
         try withDevices { one, other in
