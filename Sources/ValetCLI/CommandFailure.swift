@@ -252,7 +252,7 @@ extension CommandFailure {
             case .saveRefused:
                 """
                 Nothing was changed. Save what is readable with `valet backup create --accept-content`, then restore an intact copy of the file, \
-                or start over from that backup.
+                or move it away and start over from that backup.
                 """
             case .restoreCopy:
                 """

@@ -85,7 +85,7 @@ struct VerifyCommand: ParsableCommand {
     private static func items(_ count: Int) -> String { count == 1 ? "1 item" : "\(count) items" }
 
     static let recoveryAdvice =
-        "Save what is readable with `valet backup create --accept-content`, then restore an intact copy of the file, or start over from that backup."
+        "Save what is readable with `valet backup create --accept-content`, then restore an intact copy of the file, or move it away and start over from that backup."
 
     /// Returns nil if no keychain exists yet.
     private static func report(_ session: CommandSession, purgingQuarantine: Bool) throws -> VerificationReport? {
