@@ -149,6 +149,7 @@ struct BackupRestoreCommand: ParsableCommand {
             try session.keychain.checkBackup(atPath: path, acceptingCost: acceptCost)
         }
         try session.requireUnlocked()
+        if !dryRun { try BackupFailure.requireSoundFile(session.keychain) }
         let password = try PasscodeInput.password.orPrompt(given)
         let summary = try BackupFailure.translatingReadFailures(path, into: session.keychain) { () throws(KeychainFailure) in
             try session.keychain.restoreBackup(atPath: path, password: password, dryRun: dryRun, acceptingCost: acceptCost)

@@ -121,6 +121,21 @@ enum BackupFailure {
         }
     }
 
+    /// Throws if pages of the keychain file are damaged, although the items that were stored can be read.
+    ///
+    /// Nothing can be written to such a file, and a restoration that finds every item unchanged would not notice.
+    static func requireSoundFile(_ keychain: LocalKeychain) throws(CommandFailure) {
+        do throws(KeychainFailure) {
+            guard try keychain.verify(purgingQuarantine: false).structuralProblems.isEmpty else {
+                throw KeychainFailure(.notAvailable, "the keychain file is damaged", subject: .store, isDamage: true)
+            }
+        } catch {
+            // There is no keychain yet.
+            if error.status == .itemNotFound { return }
+            throw unusableKeychain(error, keychain) ?? CommandFailure(error)
+        }
+    }
+
     /// The failure to restore a backup into a keychain that is damaged or gone; nil for another failure.
     ///
     /// Other commands advise to restore a backup then. Nothing is created in the place of a keychain that may only be missing for now, so a person has to
