@@ -81,13 +81,20 @@ extension Entitlements {
     /// Throws `.missingEntitlement` unless the program may access the group.
     package func requireAccess(_ access: Access, to group: String) throws(KeychainFailure) {
         guard access == .write ? canWrite(group) : canRead(group) else {
-            // An application group never becomes the group of the program's own new items. The first keychain access group does.
-            let list =
-                group.hasPrefix("group.")
-                ? "com.apple.security.application-groups" : "keychain-access-groups, whose first group gets the program's new items,"
+            let entitlement = Self.entitlement(listing: group)
+            // An application group never becomes the group of the program's own new items.
+            let effect = entitlement == Self.keychainAccessGroups ? ", whose first group gets the program's new items," : ""
             throw KeychainFailure(
-                .missingEntitlement, "this program is not entitled to the access group '\(group)': add it to \(list) in \(origin)")
+                .missingEntitlement,
+                "this program is not entitled to the access group '\(group)': add it to \(entitlement)\(effect) in \(origin)")
         }
+    }
+
+    private static let keychainAccessGroups = "keychain-access-groups"
+
+    /// Returns the entitlement that lists a group.
+    package static func entitlement(listing group: String) -> String {
+        group.hasPrefix("group.") ? "com.apple.security.application-groups" : keychainAccessGroups
     }
 
     /// Throws `.restrictedAPI` for an app clip.

@@ -59,6 +59,8 @@ public struct LocksmithError: Error, RawRepresentable, CaseIterable, Sendable {
     /// A status of the keychain that has no error of its own; see ``status``.
     public static let undefined = LocksmithError("An undefined error occurred")
     /// The keychain or this library does not support the operation.
+    ///
+    /// The text is that of Apple's status of this name.
     public static let unimplemented = LocksmithError("Function or operation not implemented.", status: errSecUnimplemented)
     /// A value in the data cannot be archived, so nothing was stored; ``key`` is its path.
     public static let unarchivable = LocksmithError("A value cannot be archived.")

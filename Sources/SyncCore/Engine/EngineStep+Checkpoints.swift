@@ -116,14 +116,26 @@ extension EngineStep {
             observe(.abandonedAbsorption)
             engine.memory.absorption = nil
         }
+        let absorption = engine.memory.absorption
+        let uncovered = try publishedVersions { origin, _ throws(KeychainFailure) in
+            if absorption?.covers(origin) == true { return false }
+            return try !ledger.isRead(origin)
+        }
+        for version in uncovered { try merge.remove(version) }
+    }
+
+    /// Returns the live versions of batches that fulfil a condition.
+    private func publishedVersions(
+        where isIncluded: (Origin, VersionReference) throws(KeychainFailure) -> Bool
+    ) throws(KeychainFailure) -> [LiveVersion] {
+        var versions: [LiveVersion] = []
         var last: VersionReference?
         while true {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
             for version in page {
-                guard let origin = version.reference.origin, engine.memory.absorption?.covers(origin) != true else { continue }
-                if try !ledger.isRead(origin) { try merge.remove(version) }
+                if let origin = version.reference.origin, try isIncluded(origin, version.reference) { versions.append(version) }
             }
-            guard page.count == 1_000, let end = page.last else { return }
+            guard page.count == 1_000, let end = page.last else { return versions }
             last = end.reference
         }
     }
@@ -238,16 +250,8 @@ extension EngineStep {
     @discardableResult
     private mutating func removeUncontained() throws(KeychainFailure) -> Bool {
         guard let absorption = engine.memory.absorption else { return true }
-        var removed: [LiveVersion] = []
-        var last: VersionReference?
-        while true {
-            let page = try ledger.liveVersions(after: last, limit: 1_000)
-            for version in page {
-                guard let origin = version.reference.origin, absorption.covers(origin) else { continue }
-                if !absorption.contained.contains(version.reference) { removed.append(version) }
-            }
-            guard page.count == 1_000, let end = page.last else { break }
-            last = end.reference
+        let removed = try publishedVersions { origin, reference in
+            absorption.covers(origin) && !absorption.contained.contains(reference)
         }
         guard try mayDelete(UInt64(removed.lazy.filter { $0.item != nil }.count)) else { return false }
         for version in removed {
