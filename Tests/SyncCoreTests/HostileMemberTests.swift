@@ -67,6 +67,22 @@ struct HostileMemberTests {
         #expect(bench.value(1, 1) == 2)
     }
 
+    @Test(
+        "A checkpoint with a piece that cannot be read does not keep a device from absorbing an older one", arguments: ForgedPiece.allCases)
+    func brokenCheckpoint(piece: ForgedPiece) throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 2])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        bench.now += 60
+        let unknown = PieceContent.CoveredBatch(
+            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: piece)
+        try bench.run(1)
+        #expect(bench.value(1, 1) == 1)
+        #expect(bench.machines[1].alarms.contains(.newerFormat(nil)) == (piece == .newer))
+    }
+
     /// The checkpoint covers everything and contains nothing.
     @Test("A checkpoint whose author is removed while it is being absorbed deletes nothing")
     func checkpointOfRemovedAuthor() throws {
@@ -94,13 +110,19 @@ struct HostileMemberTests {
     }
 }
 
+/// What is wrong with the last piece of a forged checkpoint.
+enum ForgedPiece: CaseIterable {
+    case underUnknownKey, withoutContent, ofOtherKind, newer
+}
+
 extension EngineBench {
     var circle: CircleID { get throws { try #require(machines[0].engine).membership.circle } }
 
     /// Publishes a checkpoint that covers everything that its author has read and more; returns the name of its last piece.
     @discardableResult
     fileprivate mutating func forgeCheckpoint(
-        of device: Int, covering more: [PieceContent.CoveredBatch], adding extra: PieceContent? = nil, repeatsPiece: Bool = false
+        of device: Int, covering more: [PieceContent.CoveredBatch], adding extra: PieceContent? = nil, forging forged: ForgedPiece? = nil,
+        repeatsPiece: Bool = false
     ) throws -> String {
         let (id, key) = try newestKey(.whenUnlocked, of: device)
         let (circle, author) = (try circle, machines[device].id)
@@ -110,12 +132,18 @@ extension EngineBench {
         var pieces: [CheckpointContent.Piece] = []
         var name = ""
         for content in [PieceContent.coverage(covered + more, [])] + (extra.map { [$0] } ?? []) {
-            let header = CheckpointPiece.header(circle: circle, lane: .whenUnlocked, kind: content.kind, laneKey: id)
-            let sealed = try cipher.seal(content.encoded, header: header, under: key)
-            let piece = CheckpointPiece(circle: circle, lane: .whenUnlocked, kind: content.kind, laneKey: id, sealed: sealed).encoded
+            let isForged = content.kind != .coverage
+            let pieceKey = isForged && forged == .underUnknownKey ? LaneKeyID(Identifier128(high: 6, low: 6)) : id
+            let kind = isForged && forged == .ofOtherKind ? CheckpointPiece.Kind.awaited : content.kind
+            let header = CheckpointPiece.header(circle: circle, lane: .whenUnlocked, kind: content.kind, laneKey: pieceKey)
+            let plaintext = isForged && forged == .withoutContent ? [] : isForged && forged == .newer ? [2] : content.encoded
+            let sealed = try cipher.seal(plaintext, header: header, under: key)
+            let piece = CheckpointPiece(
+                circle: circle, lane: .whenUnlocked, kind: content.kind, laneKey: pieceKey, sealed: sealed
+            ).encoded
             name = ObjectName.piece(cipher.hash(piece)).text
             objects[name] = piece
-            pieces.append(.init(kind: content.kind, hash: cipher.hash(piece)))
+            pieces.append(.init(kind: kind, hash: cipher.hash(piece)))
             if repeatsPiece { pieces.append(.init(kind: .versions, hash: cipher.hash(piece))) }
         }
         let sealed = try cipher.seal(

@@ -8,13 +8,7 @@ extension EngineStep {
     /// If it stays unread and does not wait, it is of no use until something changes.
     mutating func receiveBatch(_ batch: ListedBatch, _ bytes: [UInt8]) throws(KeychainFailure) {
         let author = batch.device
-        let frame: BatchFrame
-        do throws(FormatError) {
-            frame = try BatchFrame(bytes)
-        } catch {
-            if error == .newer { effects.append(.alarm(.newerFormat(author))) }
-            return
-        }
+        guard let frame = parsed(by: author, { () throws(FormatError) in try BatchFrame(bytes) }) else { return }
         guard let mark = authenticMark(frame, batch), try isWanted(batch) else { return }
         if mark.number > 1, !isPlanted(.chainNotChecked) {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
@@ -64,12 +58,7 @@ extension EngineStep {
             guard error.status == .decode else { throw error }
             return nil
         }
-        do throws(FormatError) {
-            return try BatchContent(plaintext)
-        } catch {
-            if error == .newer { effects.append(.alarm(.newerFormat(frame.header.device))) }
-            return nil
-        }
+        return parsed(by: frame.header.device) { () throws(FormatError) in try BatchContent(plaintext) }
     }
 
     /// Describes all contents; nil if one of them is not an item of the lane.

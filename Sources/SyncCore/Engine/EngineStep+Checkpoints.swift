@@ -21,7 +21,10 @@ extension EngineStep {
     }
 
     /// Returns whether a checkpoint may be believed: of a writer, or of a removed device whose removal lists it.
+    ///
+    /// Its other pieces are of no use if one of them cannot be opened.
     func isUsable(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint) -> Bool {
+        if checkpoint.isMalformed || checkpoint.pieces.contains(where: { engine.memory.unusablePieces.contains($0.hash) }) { return false }
         if roster.listedCheckpoints.contains(hash) { return true }
         guard let member = roster.members[checkpoint.author] else { return false }
         return member.role.mayWrite || isPlanted(.readersMayWrite)
@@ -44,6 +47,7 @@ extension EngineStep {
     mutating func maintainCheckpoints() throws(KeychainFailure) {
         guard isListed, engine.memory.areCheckpointsDue, engine.memory.reading.isEmpty else { return }
         engine.memory.areCheckpointsDue = false
+        if isAbsorptionUseless { try dropUncoveredVersions() }
         if engine.memory.absorption == nil {
             try beginAbsorption()
         } else if engine.memory.absorption?.remaining.isEmpty == true {
@@ -108,11 +112,17 @@ extension EngineStep {
         engine.memory.absorption = nil
     }
 
-    /// Removes what came from a checkpoint that is not absorbed to its end and will not be, because its author was removed.
+    /// Whether the checkpoint that is being absorbed may not be believed any more.
+    private var isAbsorptionUseless: Bool {
+        guard let hash = engine.memory.absorption?.hash else { return false }
+        return engine.memory.checkpoints[hash].map { !isUsable(hash, $0) } ?? true
+    }
+
+    /// Removes what came from a checkpoint that is not absorbed to its end and will not be, because its author was removed or a piece is broken.
     ///
     /// A version that no read batch and no absorbed checkpoint contains would otherwise stay on this device alone.
     mutating func dropUncoveredVersions() throws(KeychainFailure) {
-        if let hash = engine.memory.absorption?.hash, engine.memory.checkpoints[hash].map({ !isUsable(hash, $0) }) ?? true {
+        if isAbsorptionUseless {
             observe(.abandonedAbsorption)
             engine.memory.absorption = nil
         }
@@ -149,26 +159,17 @@ extension EngineStep {
 
     mutating func receiveCheckpoint(_ hash: CheckpointHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
         guard engine.memory.checkpoints[hash] == nil else { return }
-        let manifest: CheckpointManifest
-        do throws(FormatError) {
-            manifest = try CheckpointManifest(bytes)
-        } catch {
-            engine.memory.rejected.insert(name)
-            return
-        }
-        guard manifest.circle == circle, cipher.hash(manifest.unsignedBytes) == hash, let keys = roster.publicKeys[manifest.author],
+        guard let manifest = parsed(by: nil, { () throws(FormatError) in try CheckpointManifest(bytes) }), manifest.circle == circle,
+            cipher.hash(manifest.unsignedBytes) == hash, let keys = roster.publicKeys[manifest.author],
             cipher.isValid(
                 manifest.signature, of: CheckpointManifest.signedMessage(circle: circle, hash: hash), by: keys.signing),
-            let key = try laneKey(manifest.laneKey), let plaintext = try opened(manifest.sealed, manifest.header, key)
+            let key = try laneKey(manifest.laneKey), let plaintext = try opened(manifest.sealed, manifest.header, key),
+            let content = parsed(by: manifest.author, { () throws(FormatError) in try CheckpointContent(plaintext) })
         else {
             engine.memory.rejected.insert(name)
             return
         }
-        do throws(FormatError) {
-            engine.memory.checkpoints[hash] = KnownCheckpoint(author: manifest.author, try CheckpointContent(plaintext))
-        } catch {
-            engine.memory.rejected.insert(name)
-        }
+        engine.memory.checkpoints[hash] = KnownCheckpoint(author: manifest.author, content)
     }
 
     private func opened(_ sealed: SealedContent, _ header: [UInt8], _ key: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]? {
@@ -182,10 +183,16 @@ extension EngineStep {
 
     /// Returns whether the piece was of use.
     mutating func receivePiece(_ hash: ObjectHash, _ bytes: [UInt8]) throws(KeychainFailure) -> Bool {
-        guard cipher.hash(bytes) == hash, let piece = try? CheckpointPiece(bytes), piece.circle == circle,
-            let key = try laneKey(piece.laneKey), let plaintext = try opened(piece.sealed, piece.header, key),
-            let content = try? PieceContent(piece.kind, plaintext)
-        else { return false }
+        guard cipher.hash(bytes) == hash else { return false }
+        guard let content = try pieceContent(bytes) else {
+            // Its hash proves that it is whole, so reading it again would not help. A new statement may have its key.
+            if try areLanesAvailable() { engine.memory.unusablePieces.insert(hash) }
+            return false
+        }
+        for (checkpoint, known) in engine.memory.checkpoints
+        where known.pieces.contains(where: { $0.hash == hash && $0.kind != content.kind }) {
+            engine.memory.checkpoints[checkpoint]?.isMalformed = true
+        }
         if case .coverage(let batches, let marks) = content {
             for checkpoint in engine.memory.checkpoints.keys.sorted() {
                 engine.memory.checkpoints[checkpoint]?.note(batches, marks, of: hash)
@@ -194,7 +201,7 @@ extension EngineStep {
         }
         var isUsed = false
         if case .versions(let versions) = content { isUsed = try restoreContents(in: versions, of: hash) }
-        guard let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return isUsed }
+        guard !isAbsorptionUseless, let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return isUsed }
         switch content {
         case .coverage: break
         case .awaited(let references):
@@ -209,6 +216,14 @@ extension EngineStep {
         if isPlanted(.removalPassPerPiece) { try removeUncontained() }
         if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
         return true
+    }
+
+    /// Opens a piece; nil if it cannot be opened.
+    private mutating func pieceContent(_ bytes: [UInt8]) throws(KeychainFailure) -> PieceContent? {
+        guard let piece = parsed(by: nil, { () throws(FormatError) in try CheckpointPiece(bytes) }), piece.circle == circle,
+            let key = try laneKey(piece.laneKey), let plaintext = try opened(piece.sealed, piece.header, key)
+        else { return nil }
+        return parsed(by: nil) { () throws(FormatError) in try PieceContent(piece.kind, plaintext) }
     }
 
     private mutating func absorb(_ versions: [PieceContent.CheckpointVersion]) throws(KeychainFailure) {

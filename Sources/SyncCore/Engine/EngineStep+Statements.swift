@@ -22,6 +22,7 @@ extension EngineStep {
         engine.memory.roster = Roster(statements, circle: circle)
         engine.memory.withoutKey = []
         engine.memory.rejected = []
+        engine.memory.unusablePieces = []
         if roster.missing.isEmpty {
             engine.memory.missingSince = nil
         } else {
@@ -35,10 +36,8 @@ extension EngineStep {
             engine.memory.rejected.insert(name)
             return
         }
-        let statement: Statement
-        do throws(FormatError) {
-            statement = try Statement(bytes, cipher: cipher)
-        } catch {
+        let cipher = cipher
+        guard let statement = parsed(by: nil, { () throws(FormatError) in try Statement(bytes, cipher: cipher) }) else {
             engine.memory.rejected.insert(name)
             return
         }

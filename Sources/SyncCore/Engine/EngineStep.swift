@@ -138,6 +138,16 @@ struct EngineStep {
         }
     }
 
+    /// Parses what was in the storage; nil if it is malformed, or of a newer format, which a person is told.
+    mutating func parsed<Value>(by author: DeviceID?, _ parse: () throws(FormatError) -> Value) -> Value? {
+        do throws(FormatError) {
+            return try parse()
+        } catch {
+            if error == .newer { effects.append(.alarm(.newerFormat(author))) }
+            return nil
+        }
+    }
+
     /// Parses a value of the ledger, which this program wrote.
     func stored<Value>(_ parse: () throws(FormatError) -> Value) throws(KeychainFailure) -> Value {
         do throws(FormatError) {

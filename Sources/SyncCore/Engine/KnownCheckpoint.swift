@@ -12,6 +12,8 @@ struct KnownCheckpoint {
     var marks: [LogMark] = []
     /// The pieces with coverage that are not read yet.
     var unreadCoverage: [ObjectHash]
+    /// Whether a piece is of another kind than the manifest says.
+    var isMalformed = false
 
     init(author: DeviceID, _ content: CheckpointContent) {
         self.author = author

@@ -47,8 +47,8 @@ package enum SyncEffect: Hashable, Sendable {
 
 /// What a person has to know.
 package enum SyncAlarm: Hashable, Sendable {
-    /// A newer version of the program wrote this log. Its changes wait.
-    case newerFormat(DeviceID)
+    /// A newer version of the program wrote an object, which waits; nil if the object does not tell its author.
+    case newerFormat(DeviceID?)
     /// A member signed something that this format does not permit.
     case invalidBatch(DeviceID)
     /// A log has more branches than a restored machine makes.
