@@ -263,7 +263,10 @@ final class RepairCopy {
             zeroByteCount = buffer[..<count].allSatisfy { $0 == 0 } ? zeroByteCount + count : 0
             if isDatabase {
                 let number = UInt64(offset) / UInt64(StoreSchema.pageByteCount) + 1
-                if number == 1 { StoreFileHeader.restoreIdentification(in: &buffer) }
+                if number == 1 {
+                    let pageCount = try original.status().byteCount / Int64(StoreSchema.pageByteCount)
+                    StoreFileHeader.restoreConstants(in: &buffer, pageCount: pageCount)
+                }
                 PageChecksums.writeChecksum(into: &buffer, number: number)
             }
             try copy.descriptor.writeAll(buffer[..<count])

@@ -183,3 +183,35 @@ struct RepairTests {
         #expect(try directory.names == ["keychain.db"])
     }
 }
+
+@Suite("Repair of a damaged file header", .blocking)
+struct HeaderRepairTests {
+    /// The bytes 32 to 39 are about unused pages.
+    @Test(
+        "A store with a damaged byte in its header can be read and written after a repair", arguments: [0..<24, 24..<32, 40..<72, 72..<100])
+    func damagedByte(offsets: Range<Int>) throws {
+        let original = try TemporaryDirectory()
+        let row = SampleRows.row(account: 1)
+        let made = try original.makeStore()
+        try made.insert([row])
+        made.close()
+        for offset in offsets {
+            let directory = try DirectoryCopy(of: original).directory
+            let file = try #require(FileHandle(forUpdatingAtPath: directory.storePath))
+            try file.seek(toOffset: UInt64(offset))
+            let byte = try #require(try file.read(upToCount: 1)?.first)
+            try file.seek(toOffset: UInt64(offset))
+            try file.write(contentsOf: [~byte])
+            try file.close()
+            let outcome = try StoreRepair(directory.storePath).run(originalSuffix: ".before") { _ in true }
+            guard case .done = outcome else {
+                Issue.record("byte \(offset): \(outcome)")
+                continue
+            }
+            let store = try SQLiteItemStore(openingAt: directory.storePath)
+            defer { store.close() }
+            try store.insert([SampleRows.row(account: 2)])
+            #expect(try store.rows().count == 2 && store.integrityProblems().isEmpty, "byte \(offset)")
+        }
+    }
+}

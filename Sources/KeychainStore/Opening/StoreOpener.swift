@@ -180,19 +180,36 @@ struct StoreFileHeader {
         applicationID = Self.number(bytes[68..<72])
     }
 
-    /// Replaces the identification in the first page of a damaged store.
+    /// Replaces the fields in the first page of a damaged store that are the same in every store, except for the format.
     ///
-    /// It is the same in every store, except for the format. An impossible format is replaced by that of new stores; `RepairCopy.restoreFormat`
-    /// corrects a wrong one.
-    static func restoreIdentification(in page: inout [UInt8]) {
-        guard page.count >= byteCount else { return }
+    /// They are the identification, and what SQLite needs to read and write the file. An impossible format is replaced by that of new stores;
+    /// `RepairCopy.restoreFormat` corrects a wrong one. A number of pages beyond the end of the file is replaced by that of its pages.
+    ///
+    /// `pageCount` is the number of pages that the file has. Does nothing if the checksum is right: then the file was cut off.
+    static func restoreConstants(in page: inout [UInt8], pageCount: Int64) {
+        var unchanged = page
+        PageChecksums.writeChecksum(into: &unchanged, number: 1)
+        guard page.count >= byteCount, unchanged != page else { return }
         page.replaceSubrange(0..<magic.count, with: magic)
+        page.replaceSubrange(16..<24, with: pageLayout)
         let stored = number(page[60..<64])
         let format = stored == StoreSchema.synchronizingFormat ? stored : StoreSchema.formatOfNewStores
-        for (offset, number) in [(60, format), (68, StoreSchema.applicationID)] {
+        let fields = [
+            (28, min(number(page[28..<32]) & 0xFFFF_FFFF, pageCount)), (44, schemaFormat), (52, 0), (56, utf8), (60, format), (64, 0),
+            (68, StoreSchema.applicationID),
+        ]
+        for (offset, number) in fields {
             for byte in 0..<4 { page[offset + byte] = UInt8(truncatingIfNeeded: number >> (24 - 8 * byte)) }
         }
     }
+
+    /// The page size, the versions for writing and reading (2: with a -wal file), the reserved bytes of a page, and three fixed fractions.
+    private static let pageLayout: [UInt8] = [
+        UInt8(truncatingIfNeeded: StoreSchema.pageByteCount >> 8), UInt8(truncatingIfNeeded: StoreSchema.pageByteCount), 2, 2,
+        UInt8(truncatingIfNeeded: StoreSchema.reservedByteCountPerPage), 64, 32, 32,
+    ]
+    private static let schemaFormat: Int64 = 4
+    private static let utf8: Int64 = 1
 
     /// Decodes a signed big-endian number of four bytes.
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 {
