@@ -147,6 +147,9 @@ enum BackupFailure {
         guard failure.isDeviceSecretUnusable || (isLost && (failure.subject == .store || failure.subject == .keybag)),
             let configuration = try? keychain.configuration(), let keyFiles = try? configuration.filesOfEarlierKeychain()
         else { return nil }
+        if failure.isCredentialUnusable {
+            return CommandFailure(.unavailable, failure.reason, advice: "Nothing was restored. \(CommandFailure.credentialAdvice)")
+        }
         let directory = FileSystem.parent(of: configuration.storePath)
         let files = [configuration.storePath].filter(FileSystem.exists) + keyFiles
         // Either file may go when this command ends.
