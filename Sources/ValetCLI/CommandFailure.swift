@@ -89,6 +89,15 @@ extension CommandFailure {
             self.init(failure, refusal: refusal)
             return
         }
+        if failure.subject == .store, failure.cause == .missing {
+            self.init(
+                .unavailable, failure.reason,
+                advice: """
+                    Nothing was changed. Put the keychain file back, or a snapshot with `valet backup restore-snapshot`. `valet backup restore` \
+                    shows how to start over from a backup.
+                    """)
+            return
+        }
         if failure.isCredentialUnusable {
             self.init(.unavailable, failure.reason, advice: "Nothing was changed. \(Self.credentialAdvice)")
             return
