@@ -12,10 +12,7 @@ struct CommandFailure: Error {
 
     init(_ status: ExitStatus, _ problem: String, advice: String) {
         self.status = status
-        // Many reasons of the keychain say this for programs, which do not show the advice.
-        let outcome = "; nothing was changed"
-        let isRepeated = problem.hasSuffix(outcome) && advice.hasPrefix("Nothing was changed. ")
-        self.problem = isRepeated ? String(problem.dropLast(outcome.count)) : problem
+        self.problem = problem
         self.advice = advice
     }
 
