@@ -126,7 +126,7 @@ enum BackupFailure {
     /// Nothing can be written to such a file, and a restoration that finds every item unchanged would not notice.
     static func requireSoundFile(_ keychain: LocalKeychain) throws(CommandFailure) {
         do throws(KeychainFailure) {
-            guard try keychain.verify(purgingQuarantine: false).structuralProblems.isEmpty else {
+            guard try keychain.structuralProblems().isEmpty else {
                 throw KeychainFailure(.notAvailable, "the keychain file is damaged", subject: .store, isDamage: true)
             }
         } catch {
