@@ -198,7 +198,7 @@ extension KeybagDocument {
 
     static func malformed() -> KeychainFailure {
         KeychainFailure(
-            .notAvailable, "the keybag is authentic but not in any known form; nothing was changed", subject: .keybag, cause: .malformed)
+            .notAvailable, "the keybag is authentic but not in any known form", subject: .keybag, cause: .malformed)
     }
 
     static func noSuchKey(_ id: ClassKeyID) -> KeychainFailure {

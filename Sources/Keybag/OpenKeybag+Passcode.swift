@@ -201,7 +201,7 @@ extension OpenKeybag {
     func verifiedAuthenticationKey(of deviceSecret: borrowing SecretBytes) throws(KeychainFailure) -> HMACKey {
         let key = try HMACKey(KeyPurpose.keybagAuthentication.derive(from: deviceSecret, storeID: storeID))
         guard KeybagDocument.isAuthentic(document.encoded, by: key) else {
-            throw KeychainFailure(.notAvailable, "the device secret is that of another store; nothing was changed", subject: .keybag)
+            throw KeychainFailure(.notAvailable, "the device secret is that of another store", subject: .keybag)
         }
         return key
     }

@@ -40,7 +40,7 @@ package final class OpenKeybag: Sendable {
         }
         guard let document = newest else {
             throw KeychainFailure(
-                .notAvailable, "the keybag is damaged, or the device secret is that of another store; nothing was changed",
+                .notAvailable, "the keybag is damaged, or the device secret is that of another store",
                 subject: .keybag, cause: .damaged, isDamage: true
             )
         }

@@ -75,6 +75,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
 
     package let status: KeychainStatus
     /// What failed and why, for people only.
+    ///
+    /// A failed call changes nothing unless `cause` or `remedy` says otherwise. The reason repeats that only if the advice for people does not.
     package private(set) var reason: String
     /// The file or directory that the failure is about.
     package private(set) var path: String?

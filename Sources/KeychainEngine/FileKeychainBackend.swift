@@ -207,7 +207,7 @@ struct FileKeychainBackend: KeychainBackend {
         _ stored: StoredKeybag, storeID: StoreID, holder: any KeyHolder
     ) throws(KeychainFailure) -> (OpenKeybag, any DeviceProtector) {
         var failure = KeychainFailure(
-            .notAvailable, "both copies of the keybag are damaged; nothing was changed", subject: .keybag, cause: .damaged, isDamage: true)
+            .notAvailable, "both copies of the keybag are damaged", subject: .keybag, cause: .damaged, isDamage: true)
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
             do throws(KeychainFailure) {
                 let protector = try protectors.protector(of: hint, holder: holder)

@@ -114,11 +114,15 @@ package struct KeychainConfiguration: Sendable {
 
     /// Returns the paths of the key files and anchors of an earlier keychain at `storePath`, which keep a new one from being created.
     ///
-    /// Those of other keychains in the same directory are not among them.
+    /// Those of other keychains in the same directory are not among them. A directory of key files inside that of the keychain has none of
+    /// other keychains. If it was copied, its files name the original.
     ///
     /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
     package func filesOfEarlierKeychain() throws(KeychainFailure) -> [String] {
-        try KeyFile(directory: keyDirectory, storePath: storePath).orphanPaths() + anchorsOfAnyStore().map(\.path)
+        if keyDirectory.hasPrefix(FileSystem.parent(of: storePath) + "/"), let names = try? FileSystem.names(in: keyDirectory) {
+            return names.sorted().filter { $0.hasSuffix(".key") || $0.hasSuffix(".anchor") }.map { "\(keyDirectory)/\($0)" }
+        }
+        return try KeyFile(directory: keyDirectory, storePath: storePath).orphanPaths() + anchorsOfAnyStore().map(\.path)
     }
 
     /// Returns the configuration of this process's environment.

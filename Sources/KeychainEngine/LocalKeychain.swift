@@ -225,12 +225,23 @@ package enum DefaultKeychain {
     package static func current() throws(KeychainFailure) -> any Keychain {
         if let bound = try CurrentKeychain.boundKeychain() { return bound }
         return try own.value { () throws(KeychainFailure) in
-            LocalKeychain(
-                configuration: try .fromEnvironment(),
-                entitlements: try CallerEntitlements.ofThisProcess().resolve()
-            )
+            LocalKeychain(configuration: try .fromEnvironment(), entitlements: try entitlements())
         }
     }
+
+    /// Reads the entitlements of this process.
+    ///
+    /// The first failure is logged: every call fails with a status that names neither the file nor what is wrong with it.
+    private static func entitlements() throws(KeychainFailure) -> Entitlements {
+        do throws(KeychainFailure) {
+            return try CallerEntitlements.ofThisProcess().resolve()
+        } catch {
+            entitlementsWarning.value { EngineLog.warn("the keychain cannot be used: \(error.reason)") }
+            throw error
+        }
+    }
+
+    private static let entitlementsWarning = FirstSuccess<Void>()
 
     // Made once: the environment and the program do not change while the process runs.
     private static let own = FirstSuccess<LocalKeychain>()

@@ -141,7 +141,7 @@ extension CallFailure.Reason {
         case .diskFull: "Free space on the disk of the keychain."
         case .noPlace: "Set KEYCHAIN_HOME to an absolute path, or set HOME."
         case .protectorUnavailable: "Run `valet status` to see which key is missing."
-        case .missingEntitlement: "Add the access group to the entitlements file of the program."
+        case .missingEntitlement: "Correct the entitlements file of the program, or add the access group to it."
         case .outcomeUnknown: "Read the value again."
         case .busy: "Try again."
         case .unavailable: "Run `valet status` to see its state."

@@ -201,7 +201,7 @@ package struct SnapshotRestoration {
 
     private func keybagChanged(_ location: FileLocation) -> KeychainFailure {
         KeychainFailure(
-            .notAvailable, "the passcode or the protector of \(location.path) was changed meanwhile; nothing was changed",
+            .notAvailable, "the passcode or the protector of \(location.path) was changed meanwhile",
             path: location.path, subject: .store, cause: .unexpectedState(.keybagReplaced))
     }
 

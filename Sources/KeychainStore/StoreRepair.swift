@@ -53,7 +53,10 @@ package struct StoreRepair {
         // A damaged first page prevents opening, but not a repair.
         do throws(KeychainFailure) { try opener.requireStore() } catch { guard error.isDamage else { throw error } }
         let refused = try opener.findDamage()
-        guard refused.description != nil, let location = try FileLocation(path) else { return .notNeeded }
+        guard refused.description != nil, let location = try FileLocation(path) else {
+            try requireReadable(opener)
+            return .notNeeded
+        }
         let deadline = Deadline.after(milliseconds: UInt64(clamping: options.busyTimeoutMilliseconds))
         let original = try LockedDatabase(location.path, until: deadline)
         RepairCopy.removeLeftovers(in: location)
@@ -73,6 +76,16 @@ package struct StoreRepair {
             try replacement.run(until: deadline)
         }
         return .done(original: keptPath)
+    }
+
+    /// Throws for damage that no checksum shows: a file that was cut off at the end of a page has only intact pages, and cannot be read.
+    private func requireReadable(_ opener: StoreOpener) throws(KeychainFailure) {
+        do throws(KeychainFailure) {
+            guard try FileStatus.ifPresent(at: path) != nil else { return }
+            _ = try opener.openSession(.reader, poolGeneration: 0, deadlineNanoseconds: nil)
+        } catch {
+            if error.isDamage { throw error }
+        }
     }
 
     /// Truncates the copy's -wal file where damage begins, if there are changes after the damage.

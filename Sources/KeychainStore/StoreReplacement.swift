@@ -38,7 +38,7 @@ final class LockedDatabase {
     static func failure(_ error: Errno, _ path: String) -> KeychainFailure {
         let status: KeychainStatus = error.isWriteDenied ? .readOnly : error.isInputOutputError ? .inputOutput : .notAvailable
         return KeychainFailure(
-            status, "\(path) cannot be copied: \(error); nothing was changed", path: path, subject: .store,
+            status, "\(path) cannot be copied: \(error)", path: path, subject: .store,
             cause: error.isDiskFull ? .diskFull : nil)
     }
 }
@@ -142,7 +142,7 @@ final class RepairCopy {
     init(of original: LockedDatabase, in location: FileLocation) throws(KeychainFailure) {
         guard original.byteCount > 0, original.byteCount % Int64(StoreSchema.pageByteCount) == 0 else {
             throw KeychainFailure(
-                .notAvailable, "the store is damaged: its file ends within a page; nothing was changed", subject: .store, isDamage: true)
+                .notAvailable, "the store is damaged: its file ends within a page", subject: .store, isDamage: true)
         }
         path = Self.newPath(in: location)
         pageCount = Int(original.byteCount / Int64(StoreSchema.pageByteCount))
@@ -194,7 +194,7 @@ final class RepairCopy {
         _ = try connection.integer(of: "PRAGMA user_version")
         guard try connection.checkpointAndTruncate() else {
             throw KeychainFailure(
-                .notAvailable, "another program has the copy \(path) open; nothing was changed", path: path, subject: .store)
+                .notAvailable, "another program has the copy \(path) open", path: path, subject: .store)
         }
     }
 
@@ -313,7 +313,7 @@ struct StoreReplacement {
     /// The caller has locked the store.
     func run(until deadline: Deadline) throws(KeychainFailure) {
         if let log = try FileStatus.ifPresent(at: copy.path + "-wal"), log.byteCount > 0 {
-            throw KeychainFailure(.notAvailable, "the copy is incomplete; nothing was changed", subject: .store)
+            throw KeychainFailure(.notAvailable, "the copy is incomplete", subject: .store)
         }
         try throwingFailure { () throws(Errno) in try FileSystem.flush(copy.path) }
         // Processes that open the new file must wait until the original -wal file is removed.

@@ -190,7 +190,7 @@ extension InMemoryKeychain.Fault {
         case .unavailable: KeychainFailure(.notAvailable, "the store cannot be used (the test asked for that)")
         case .diskFull:
             KeychainFailure(
-                .notAvailable, "the disk is full; nothing was changed (the test asked for that)", subject: .store, cause: .diskFull)
+                .notAvailable, "the disk is full (the test asked for that)", subject: .store, cause: .diskFull)
         case .inputOutput: KeychainFailure(.inputOutput, "the disk answered with an error (the test asked for that)")
         }
     }

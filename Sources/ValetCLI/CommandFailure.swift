@@ -12,10 +12,7 @@ struct CommandFailure: Error {
 
     init(_ status: ExitStatus, _ problem: String, advice: String) {
         self.status = status
-        // Many reasons of the keychain say this for programs, which do not show the advice.
-        let outcome = "; nothing was changed"
-        let isRepeated = problem.hasSuffix(outcome) && advice.hasPrefix("Nothing was changed. ")
-        self.problem = isRepeated ? String(problem.dropLast(outcome.count)) : problem
+        self.problem = problem
         self.advice = advice
     }
 
@@ -62,6 +59,11 @@ extension CommandFailure {
         CommandFailure(.usage, "\(ItemListing.unnamedItems(count)); \(outcome)", advice: unnamedItemsAdvice)
     }
 
+    static let credentialAdvice = """
+        Give the service or container the credential of the keychain, which has exactly 32 bytes. If it is lost, run `valet recovery use` \
+        with the recovery key, or give it another credential of 32 bytes: `valet backup restore` then shows how to start over.
+        """
+
     private static let unnamedItemsAdvice =
         "In a program, `migrateObjects(matching:compactMap:)` of the module Valet copies such items under keys of your choice."
 
@@ -84,8 +86,20 @@ extension CommandFailure {
             self.init(failure, refusal: refusal)
             return
         }
-        // A credential may also be missing for a keychain that does not exist yet.
-        if failure.isDeviceSecretUnusable, failure.subject == .keyFile || failure.cause == .otherStore {
+        if failure.subject == .store, failure.cause == .missing {
+            self.init(
+                .unavailable, failure.reason,
+                advice: """
+                    Nothing was changed. Put the keychain file back, or a snapshot with `valet backup restore-snapshot`. `valet backup restore` \
+                    shows how to start over from a backup.
+                    """)
+            return
+        }
+        if failure.isCredentialUnusable {
+            self.init(.unavailable, failure.reason, advice: "Nothing was changed. \(Self.credentialAdvice)")
+            return
+        }
+        if failure.isDeviceSecretUnusable {
             self.init(
                 .unavailable, failure.reason,
                 advice: """
@@ -179,6 +193,11 @@ extension KeychainFailure {
     var isDeviceSecretUnusable: Bool {
         (subject == .keyFile || subject == .credential) && (cause == .missing || cause == .otherStore || cause == .malformed)
     }
+
+    /// Whether the service has no credential of 32 bytes, of this keychain or of a new one.
+    ///
+    /// Nothing can be stored or restored until it has one.
+    var isCredentialUnusable: Bool { subject == .credential && (cause == .missing || cause == .malformed) }
 }
 
 // MARK: - Failures of authentication
@@ -238,7 +257,7 @@ extension CommandFailure {
             case .closeElsewhere:
                 "Quit the programs that use the keychain, then run the command again."
             case .repair:
-                "Run `valet repair` to see whether it can be repaired; it asks before it changes anything. Otherwise restore a backup."
+                VerifyCommand.repairAdvice
             case .acceptContent:
                 """
                 Nothing was changed. Put the newest copy of the keychain file back, or run `valet repair --accept-content` to see what it \

@@ -41,8 +41,8 @@ enum StandardOutput {
 ///
 /// A failure to write is ignored, because it cannot be reported.
 enum StandardError {
-    static func write(_ text: String) {
-        try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
+    static func write(_ text: String, terminator: String = "\n") {
+        try? FileDescriptor.standardError.writeAll((text + terminator).utf8)
     }
 }
 

@@ -99,7 +99,7 @@ struct PasscodeRecord: Hashable, Sendable {
         else { throw KeybagDocument.malformed() }
         guard let cost = PasscodeCost(roundsExponent: roundsExponent, blockSize: blockSize, parallelism: parallelism) else {
             throw KeychainFailure(
-                .notAvailable, "the cost of the passcode in the keybag is out of bounds: too low or too high; nothing was changed",
+                .notAvailable, "the cost of the passcode in the keybag is out of bounds: too low or too high",
                 subject: .keybag, cause: .costRefused)
         }
         self.salt = Array(salt)

@@ -183,7 +183,7 @@ extension OpenKeybag {
         if isRecordFound { throw KeybagDocument.wrongRecoveryKey() }
         throw failure
             ?? KeychainFailure(
-                .notAvailable, "this keychain has no recovery key, or its record of it is damaged; nothing was changed", subject: .keybag)
+                .notAvailable, "this keychain has no recovery key, or its record of it is damaged", subject: .keybag)
     }
 
     /// Throws unless the recovery key was made for a store with the keys of this keybag.
@@ -193,7 +193,7 @@ extension OpenKeybag {
         }
         guard try record.isAuthentic(storeKeyChecks(deviceSecret: deviceSecret), by: key, storeID: storeID) else {
             throw KeychainFailure(
-                .notAvailable, "the keybag was not written by this keychain: the file was altered; nothing was changed",
+                .notAvailable, "the keybag was not written by this keychain: the file was altered",
                 subject: .keybag, cause: .damaged, isDamage: true)
         }
     }

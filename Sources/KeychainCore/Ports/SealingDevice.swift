@@ -173,10 +173,10 @@ extension KeychainFailure {
                 subject: .tpm, remedy: .reachTPM)
         case .timedOut:
             self.init(
-                .notAvailable, "the TPM did not respond in time, or is busy; nothing was changed", subject: .tpm, remedy: .reachTPM)
+                .notAvailable, "the TPM did not respond in time, or is busy", subject: .tpm, remedy: .reachTPM)
         case .failed(let what):
             self.init(
-                .notAvailable, "the TPM failed: \(what); nothing was changed", subject: .tpm, remedy: .reachTPM)
+                .notAvailable, "the TPM failed: \(what)", subject: .tpm, remedy: .reachTPM)
         }
     }
 }

@@ -116,7 +116,7 @@ struct CopyCheck {
     /// Opens the keybag without a key holder: the tags of rows need no class key.
     private func openKeybag(_ stored: StoredKeybag, storeID: StoreID) throws(KeychainFailure) -> OpenKeybag {
         var failure = KeychainFailure(
-            .notAvailable, "both copies of the keybag are damaged; nothing was changed", subject: .keybag, cause: .damaged, isDamage: true)
+            .notAvailable, "both copies of the keybag are damaged", subject: .keybag, cause: .damaged, isDamage: true)
         for hint in try KeybagDocument.protectorHints(in: stored.copies) {
             do throws(KeychainFailure) {
                 let protector = try ProtectorSelection(configuration: configuration).protector(of: hint, holder: NoKeyHolder())

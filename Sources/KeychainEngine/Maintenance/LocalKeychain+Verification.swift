@@ -22,6 +22,26 @@ extension LocalKeychain {
         }
     }
 
+    /// Returns the problems of the keychain's file, without authenticating its rows.
+    ///
+    /// Empty for a file that can be written. Throws as `verify(purgingQuarantine:)` does.
+    package func structuralProblems() throws(KeychainFailure) -> [StructuralProblem] {
+        try performOnCurrentKeybag { opened throws(KeychainFailure) in
+            let store = try opened.fileStore()
+            // One intact copy of the keybag is enough.
+            return try store.integrityProblems().filter { $0 != .keybagCopiesDiffer } + Self.stateProblems(of: store)
+        }
+    }
+
+    /// The problems of the state that authenticates the rows as a whole, and of its record in the anchor.
+    private static func stateProblems(of store: SQLiteItemStore) throws(KeychainFailure) -> [StructuralProblem] {
+        [
+            try store.stateProblem(readingAllRows: true).map(StructuralProblem.unexpectedState),
+            store.anchorRefusal.map(StructuralProblem.unusableAnchor),
+        ]
+        .compactMap(\.self)
+    }
+
     private static func verify(_ opened: OpenKeychain, purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
         let store = try opened.fileStore()
         var report = VerificationReport()
@@ -42,8 +62,7 @@ extension LocalKeychain {
             report.structuralProblems.remove(at: index)
             report.damagedKeybagCopyCount = max(1, report.damagedKeybagCopyCount)
         }
-        if let problem = try store.stateProblem(readingAllRows: true) { report.structuralProblems.append(.unexpectedState(problem)) }
-        if let reason = store.anchorRefusal { report.structuralProblems.append(.unusableAnchor(reason)) }
+        report.structuralProblems += try stateProblems(of: store)
         // Nothing is deleted unless all rows could be read, and from no file that is not as it should be.
         let isFileSound = report.structuralProblems.allSatisfy(\.isOfAnchor)
         if purgingQuarantine, incompleteScan == nil, report.damagedPageRowCount == 0, isFileSound {

@@ -72,7 +72,7 @@ package struct TPMProtector: DeviceProtector {
         }
         guard secret.byteCount == DeviceSecret.byteCount else {
             throw KeychainFailure(
-                .notAvailable, "the secret that the TPM unsealed is not a device secret; nothing was changed",
+                .notAvailable, "the secret that the TPM unsealed is not a device secret",
                 subject: .tpm, isDamage: true)
         }
         return secret

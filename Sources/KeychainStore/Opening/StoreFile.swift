@@ -124,9 +124,12 @@ struct StoreFile {
     private static func checkOwner(_ facts: FileStatus, _ path: String) throws(KeychainFailure) {
         let user = CurrentProcess.effectiveUserID
         guard facts.owner == user else {
+            // A new volume of a container belongs to root. A keychain of another person is not taken from them.
+            let transfer = facts.owner == 0 ? "if it is meant for this user, run as root: chown -R \(user) \(path); otherwise " : ""
             throw refusal(
                 path, .wrongOwner,
-                "belongs to user \(facts.owner), not to user \(user); run as that user, or set KEYCHAIN_HOME to another directory")
+                "belongs to user \(facts.owner), not to user \(user); \(transfer)run as that user, or set KEYCHAIN_HOME to another directory"
+            )
         }
     }
 

@@ -82,7 +82,7 @@ struct SQLiteFailure: Equatable {
         case SQLITE_NOMEM:
             failure(.allocate, "no memory for the store (\(action))")
         case SQLITE_IOERR where code == Self.noRoomForSharedMemory:
-            failure(.notAvailable, "the disk is full, or it fails: the -shm file cannot be extended; nothing was changed")
+            failure(.notAvailable, "the disk is full, or it fails: the -shm file cannot be extended")
         case SQLITE_IOERR where code == Self.badChecksum:
             failure(
                 .notAvailable, "the store is damaged: a page of its file has a wrong checksum (\(action)); nothing was changed",
@@ -105,20 +105,20 @@ struct SQLiteFailure: Equatable {
         case SQLITE_IOERR:
             failure(.inputOutput, "the disk failed (\(action), SQLite code \(code))")
         case SQLITE_FULL:
-            failure(.notAvailable, "the disk is full; nothing was changed")
+            failure(.notAvailable, "the disk is full")
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
             KeychainFailure(
                 .notAvailable, "another process held the store's lock past the deadline (\(action))", subject: .store, cause: .busy)
         case SQLITE_CORRUPT:
             failure(
                 .notAvailable,
-                "the store is damaged: its file was cut off, or its structure is not intact (\(action)); nothing was changed",
+                "the store is damaged: its file was cut off, or its structure is not intact (\(action))",
                 isDamage: true)
         case SQLITE_TOOBIG:
-            failure(.notAvailable, "the store is damaged (\(action), SQLite code \(code)); nothing was changed", isDamage: true)
+            failure(.notAvailable, "the store is damaged (\(action), SQLite code \(code))", isDamage: true)
         case SQLITE_INTERRUPT:
             failure(
-                .notAvailable, "the store is damaged: a table has more rows than fit into its file (\(action)); nothing was changed",
+                .notAvailable, "the store is damaged: a table has more rows than fit into its file (\(action))",
                 isDamage: true, remedy: .restoreCopy)
         case SQLITE_NOTADB:
             failure(.notAvailable, "the file is not a keychain store")

@@ -49,7 +49,7 @@ extension StoreSession {
     /// The failure of a call whose store was replaced while it was open; the caller opens the new one.
     static var filesReplaced: KeychainFailure {
         KeychainFailure(
-            .notAvailable, "the store's files were removed or replaced while it was open; nothing was changed", subject: .store,
+            .notAvailable, "the store's files were removed or replaced while it was open", subject: .store,
             requiresReopening: true)
     }
 

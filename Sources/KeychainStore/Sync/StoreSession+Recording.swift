@@ -41,7 +41,7 @@ extension StoreSession {
     /// The failure for a value of the ledger that no version wrote.
     static var ledgerDamaged: KeychainFailure {
         KeychainFailure(
-            .notAvailable, "the keychain's record of synchronization is damaged; nothing was changed", subject: .store, cause: .damaged,
+            .notAvailable, "the keychain's record of synchronization is damaged", subject: .store, cause: .damaged,
             isDamage: true)
     }
 }

@@ -178,7 +178,16 @@ package enum FileSystem {
                 .notAvailable, "the disk is full: nothing was created in \(directory)", path: directory, cause: .diskFull)
         }
         let status: KeychainStatus = error.isWriteDenied ? .readOnly : error.isInputOutputError ? .inputOutput : .notAvailable
-        return KeychainFailure(status, "cannot create files in \(directory): \(error)\(denial(error, of: directory))", path: directory)
+        return KeychainFailure(
+            status, "cannot create files in \(directory): \(error)\(denial(error, of: directory))\(remedy(error, for: directory))",
+            path: directory)
+    }
+
+    /// Returns how to make a directory that this user may not make, for example on a new volume of a container.
+    private static func remedy(_ error: Errno, for directory: String) -> String {
+        let user = CurrentProcess.effectiveUserID
+        guard error == .accessDenied, user != 0, parent(of: directory) != "/", !exists(directory) else { return "" }
+        return "; to make it for this user, run as root: install -d -m 700 -o \(user) \(directory)"
     }
 
     /// Returns the end of the reason for a denied access: the directory that denies it, its owner, and its mode.

@@ -43,7 +43,7 @@ package enum PrivateFile {
         }
         let byteCount = Int(status.byteCount)
         guard byteCount > 0, byteCount <= byteLimit else {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) has a wrong size (\(byteCount) bytes)")
+            throw KeychainFailure(.notAvailable, "\(subject) \(path) has a wrong size (\(byteCount) bytes)", cause: .malformed)
         }
         let descriptor = file.descriptor
         // The region belongs to the secret being made and has `byteCount` bytes.

@@ -69,8 +69,8 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
 
     /// One sentence about the problem and, if there is one, the next step.
     ///
-    /// With the reasons ``Reason/unavailable`` and ``Reason/protectorUnavailable``, which have many causes, the sentence contains
-    /// ``failureReason``.
+    /// With the reasons ``Reason/unavailable``, ``Reason/readOnly``, ``Reason/protectorUnavailable``, and ``Reason/missingEntitlement``, which
+    /// have many causes, the sentence contains ``failureReason``.
     public var errorDescription: String? { [problem, recoverySuggestion].compactMap(\.self).joined(separator: " ") }
 
     /// ``errorDescription``, ``failureReason``, and ``status``.
@@ -148,7 +148,7 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
     }
 
     /// Whether ``errorDescription`` contains ``failureReason``.
-    private var problemNamesCause: Bool { [.unavailable, .readOnly, .protectorUnavailable].contains(reason) }
+    private var problemNamesCause: Bool { [.unavailable, .readOnly, .protectorUnavailable, .missingEntitlement].contains(reason) }
 
     private var problem: String {
         guard problemNamesCause, let failureReason else { return plainProblem + "." }

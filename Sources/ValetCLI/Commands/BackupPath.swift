@@ -126,7 +126,7 @@ enum BackupFailure {
     /// Nothing can be written to such a file, and a restoration that finds every item unchanged would not notice.
     static func requireSoundFile(_ keychain: LocalKeychain) throws(CommandFailure) {
         do throws(KeychainFailure) {
-            guard try keychain.verify(purgingQuarantine: false).structuralProblems.isEmpty else {
+            guard try keychain.structuralProblems().isEmpty else {
                 throw KeychainFailure(.notAvailable, "the keychain file is damaged", subject: .store, isDamage: true)
             }
         } catch {
@@ -147,6 +147,9 @@ enum BackupFailure {
         guard failure.isDeviceSecretUnusable || (isLost && (failure.subject == .store || failure.subject == .keybag)),
             let configuration = try? keychain.configuration(), let keyFiles = try? configuration.filesOfEarlierKeychain()
         else { return nil }
+        if failure.isCredentialUnusable {
+            return CommandFailure(.unavailable, failure.reason, advice: "Nothing was restored. \(CommandFailure.credentialAdvice)")
+        }
         let directory = FileSystem.parent(of: configuration.storePath)
         let files = [configuration.storePath].filter(FileSystem.exists) + keyFiles
         // Either file may go when this command ends.

@@ -49,11 +49,22 @@ struct ImportOptions: ParsableArguments {
         if omitRepeated { content.omitRepeatedKeys() } else { try content.requireOneValueForEachKey(in: source.name) }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         if !content.secrets.isEmpty { try session.requireUnlocked(for: selected.accessibility) }
-        let plan = try session.perform { try ImportPlan(content, into: selected, overwriting: overwrite) }
-        if !dryRun { try session.perform { try plan.execute(in: selected) } }
-        session.warnOfOtherPlaces(of: content.secrets.map(\.key), than: selected)
+        let plan = try withProgress(count: content.secrets.count) { progress in
+            let plan = try session.perform {
+                try ImportPlan(content, into: selected, overwriting: overwrite, progress: progress)
+            }
+            if !dryRun { try session.perform { try plan.execute(in: selected, progress: progress) } }
+            session.warnOfOtherPlaces(of: content.secrets.map(\.key), than: selected)
+            return plan
+        }
         if dryRun { return try plan.show() }
         try plan.report()
+    }
+
+    private func withProgress<Result>(count: Int, _ body: (ImportProgress) throws -> Result) rethrows -> Result {
+        let progress = ImportProgress(count: count)
+        defer { progress.end() }
+        return try body(progress)
     }
 }
 

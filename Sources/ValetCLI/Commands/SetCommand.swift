@@ -13,6 +13,9 @@ struct SetCommand: ParsableCommand {
         discussion: """
             The secret is read from standard input byte for byte, including a final newline, so use printf instead of echo. On a terminal it \
             is prompted for twice, without echo. An existing secret is replaced.
+
+            Programs find the items of one valet only, so there is a warning if the same key also exists under the same identifier for another \
+            program or with another accessibility. The same key under other identifiers is usual; `valet apps` lists all valets.
             """
     )
 

@@ -62,8 +62,7 @@ struct VerifyCommand: ParsableCommand {
             return CommandFailure(
                 .damaged, "\(checked), \(items); \(outcome)",
                 advice: report.hasRefusedPages
-                    ? "Run `valet repair` to see whether it can be repaired; it asks before it changes anything. Otherwise: \(Self.recoveryAdvice)"
-                    : Self.recoveryAdvice
+                    ? Self.repairAdvice : Self.recoveryAdvice
             )
         }
         if report.findings.contains(where: \.needsOtherKeys) {
@@ -83,6 +82,10 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private static func items(_ count: Int) -> String { count == 1 ? "1 item" : "\(count) items" }
+
+    /// For a file that may be intact but for its checksums.
+    static let repairAdvice =
+        "Run `valet repair` to see whether it can be repaired; it asks before it changes anything. Otherwise: \(recoveryAdvice)"
 
     static let recoveryAdvice =
         "Save what is readable with `valet backup create --accept-content`, then restore an intact copy of the file, or move it away and start over from that backup."

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainServices
+import KeychainSystem
 import Valet
 
 /// What an import does with each secret of a source, and the import itself.
@@ -17,9 +18,10 @@ struct ImportPlan {
     private let content: SourceContent
 
     /// Compares the secrets of the source with those of the valet.
-    init(_ content: SourceContent, into selected: SelectedValet, overwriting: Bool) throws {
+    init(_ content: SourceContent, into selected: SelectedValet, overwriting: Bool, progress: ImportProgress) throws {
         var steps: [(FoundSecret, Step)] = []
         for secret in content.secrets {
+            progress.show("Comparing", steps.count)
             steps.append((secret, try Self.step(for: secret, in: selected.valet, overwriting: overwriting)))
         }
         self.steps = steps
@@ -59,18 +61,20 @@ struct ImportPlan {
     // MARK: Carrying out
 
     /// Stores the secrets in one transaction, in which each one is read back: all of them are stored, or none.
-    func execute(in selected: SelectedValet) throws {
+    func execute(in selected: SelectedValet, progress: ImportProgress) throws {
         var failure: (any Error)?
         let outcome = withTransaction {
             do {
-                for (secret, step) in steps {
+                for (number, (secret, step)) in steps.enumerated() {
+                    progress.show("Storing", number)
                     switch step {
                     case .store: try selected.add(secret.value, forKey: secret.key)
                     case .replace: try selected.valet.setObject(secret.value, forKey: secret.key)
                     case .keep, .isStored: break
                     }
                 }
-                for (secret, step) in steps where step == .store || step == .replace {
+                for (number, (secret, step)) in steps.enumerated() where step == .store || step == .replace {
+                    progress.show("Checking", number)
                     guard try selected.valet.object(forKey: secret.key, withPrompt: "") == secret.value else {
                         throw KeychainError.couldNotAccessKeychain
                     }
@@ -121,4 +125,38 @@ struct ImportPlan {
     }
 
     private static func secrets(_ count: Int) -> String { count == 1 ? "1 secret" : "\(count) secrets" }
+}
+
+/// A line on the terminal that shows how far a long import is: 100,000 secrets take many seconds.
+final class ImportProgress {
+    private let count: Int
+    private let isShown: Bool
+    private var width = 0
+
+    /// Creates the progress of an import of `count` secrets.
+    ///
+    /// A short import, or one whose standard error is no terminal, shows none.
+    init(count: Int) {
+        self.count = count
+        isShown = count >= 5_000 && FileDescriptor.standardError.isTerminal
+    }
+
+    /// Shows how many of the secrets a phase of the import is done with.
+    func show(_ phase: String, _ number: Int) {
+        guard isShown, number.isMultiple(of: 500) else { return }
+        replaceLine("\(phase) secrets: \(number * 100 / count) %")
+    }
+
+    /// Removes the line.
+    func end() {
+        guard width > 0 else { return }
+        replaceLine("")
+        StandardError.write("\r", terminator: "")
+    }
+
+    private func replaceLine(_ text: String) {
+        let padding = String(repeating: " ", count: max(0, width - text.count))
+        StandardError.write("\r\(text)\(padding)", terminator: "")
+        width = text.count
+    }
 }

@@ -31,7 +31,11 @@ struct NetrcSource: SecretSource {
                 words.skipMacro()
                 content.omissions.append(.init(note: "line \(line): a macro is not imported"))
             default:
-                throw failure(line, "a word is not machine, default, login, password, account, or macdef")
+                // A password with a space ends too early, in an entry. A file that begins otherwise is of another kind.
+                throw failure(
+                    line, "a word is not machine, default, login, password, account, or macdef",
+                    advice: entry == nil
+                        ? "Check that it is a netrc file, which begins with the word machine, default, or macdef." : Self.quotingAdvice)
             }
         }
         try entry?.add(to: &content)
@@ -39,7 +43,9 @@ struct NetrcSource: SecretSource {
     }
 
     private func value(of word: String, _ words: inout NetrcWords) throws(CommandFailure) -> String {
-        guard let value = try next(&words, isValue: true) else { throw failure(words.line, "there is nothing after \(word)") }
+        guard let value = try next(&words, isValue: true) else {
+            throw failure(words.line, "there is nothing after \(word)", advice: "Complete the entry, or remove it.")
+        }
         return value
     }
 
@@ -47,14 +53,14 @@ struct NetrcSource: SecretSource {
         do throws(NetrcWords.UnclosedQuote) {
             return try words.next(allowingComment: !isValue)
         } catch {
-            throw failure(error.line, "the quotes are not closed")
+            throw failure(error.line, "the quotes are not closed", advice: Self.quotingAdvice)
         }
     }
 
-    private func failure(_ line: Int, _ reason: String) -> CommandFailure {
-        CommandFailure(
-            .usage, "\(file.name), line \(line): \(reason); nothing was stored",
-            advice: "Put a password that contains spaces in double quotes.")
+    private static let quotingAdvice = "Put a password that contains spaces in double quotes, with a backslash before quotes in it."
+
+    private func failure(_ line: Int, _ reason: String, advice: String) -> CommandFailure {
+        CommandFailure(.usage, "\(file.name), line \(line): \(reason); nothing was stored", advice: advice)
     }
 
     private struct Entry {

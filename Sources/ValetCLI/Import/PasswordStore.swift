@@ -32,7 +32,7 @@ struct PasswordStoreSource: SecretSource {
             var secret = try decrypt(name, gpg)
             defer { secret.wipe() }
             let isOneLine = !secret.dropLast().contains(UInt8(ascii: "\n"))
-            let value = isOneLine || takesFirstLineOnly ? Data(secret.prefix { $0 != UInt8(ascii: "\n") }) : Data(secret)
+            let value = isOneLine || takesFirstLineOnly ? Self.firstLine(of: secret) : Data(secret)
             if takesFirstLineOnly, !isOneLine {
                 content.omissions.append(.init(note: "\(ItemListing.escapingUnprintable(name)): the lines after the first one"))
             }
@@ -41,6 +41,13 @@ struct PasswordStoreSource: SecretSource {
             try content.add(FoundSecret(key: name, value: value, place: ItemListing.escapingUnprintable(name) + ".gpg"))
         }
         return content
+    }
+
+    /// Returns the first line without its line break, which is CR LF in an entry that was written on another platform.
+    private static func firstLine(of secret: [UInt8]) -> Data {
+        let end = secret.firstIndex(of: UInt8(ascii: "\n")) ?? secret.endIndex
+        let line = secret[..<end]
+        return Data(end < secret.endIndex && line.last == UInt8(ascii: "\r") ? line.dropLast() : line)
     }
 
     /// Returns the paths of the entries below the directory, without `.gpg`, in order.

@@ -11,7 +11,12 @@ struct PasswordTableSource: SecretSource {
 
     func read() throws(CommandFailure) -> SourceContent {
         var rows = CSVReader(try file.text())
-        guard let header = try next(&rows), let format = Format(header: header.fields) else {
+        guard let header = try next(&rows) else {
+            throw CommandFailure(
+                .usage, "\(file.name) is empty: it lacks even the line of column names; nothing was stored",
+                advice: "Export the passwords again, and check that the export has finished.")
+        }
+        guard let format = Format(header: header.fields) else {
             throw CommandFailure(
                 .usage, "the columns of \(file.name) are not those of a known export; nothing was stored",
                 advice: "Export CSV from Bitwarden, 1Password, KeePassXC, Firefox, or Chrome, with the line of column names.")

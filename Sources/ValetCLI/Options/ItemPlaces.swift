@@ -23,7 +23,7 @@ struct PlaceDescription {
     private static func option(_ accessibility: AccessibilityOption) -> String { "--accessibility \(accessibility.rawValue)" }
 
     /// The option that selects the items of a program or a group.
-    private static func ownerOption(_ owner: String, isGroup: Bool) -> String { "\(isGroup ? "--group" : "--app") \(quoted(owner))" }
+    private static func ownerOption(_ owner: String, isGroup: Bool) -> String { option(isGroup ? "--group" : "--app", owner) }
 
     /// The text around the names in the service of a valet, and the options that select such a valet.
     private struct Template {
@@ -89,7 +89,7 @@ struct PlaceDescription {
     private static func valetOptions(of service: String, group: String) -> [String]? {
         for template in ownTemplates {
             guard let name = template.names(in: service) else { continue }
-            return [ownerOption(group, isGroup: false), "--identifier \(quoted(name))"] + template.options
+            return [ownerOption(group, isGroup: false), option("--identifier", name)] + template.options
         }
         guard let dot = group.firstIndex(of: ".") else { return nil }
         let groupName = String(group[group.index(after: dot)...])
@@ -98,7 +98,7 @@ struct PlaceDescription {
             let owner = ownerOption(group, isGroup: true)
             if names == groupName { return [owner] + template.options }
             guard names.hasPrefix(groupName + "_") else { continue }
-            let identifier = "--identifier \(quoted(String(names.dropFirst(groupName.count + 1))))"
+            let identifier = option("--identifier", String(names.dropFirst(groupName.count + 1)))
             return [owner, identifier] + template.options
         }
         return nil
@@ -111,12 +111,17 @@ struct PlaceDescription {
         let isNamedByGroup = place.accessGroup.hasSuffix("." + place.service)
         return [
             ownerOption(place.accessGroup, isGroup: isNamedByGroup), "--explicit",
-            isNamedByGroup ? nil : "--identifier \(quoted(place.service))", place.isSynchronizable ? "--cloud" : nil,
+            isNamedByGroup ? nil : option("--identifier", place.service), place.isSynchronizable ? "--cloud" : nil,
             accessibility.map(option),
         ].compactMap(\.self)
     }
 
-    private static func quoted(_ name: String) -> String { SourceFile.quotedForShell(ItemListing.escapingUnprintable(name)) }
+    /// Writes an option with its value for a shell.
+    ///
+    /// A value that begins with a dash would be taken for an option of its own.
+    private static func option(_ name: String, _ value: String) -> String {
+        name + (value.hasPrefix("-") ? "=" : " ") + SourceFile.quotedForShell(ItemListing.escapingUnprintable(value))
+    }
 }
 
 extension CommandSession {
@@ -159,10 +164,15 @@ extension CommandSession {
         let services = Set(selected.siblings.map(\.service))
         let places =
             Self.options(of: found.filter { services.contains($0.service) }, otherThan: selected)
-            + Self.options(of: found.filter { !services.contains($0.service) }, otherThan: selected).prefix(3)
-        guard !places.isEmpty else { return failure }
+            + Self.options(of: found.filter { !services.contains($0.service) }, otherThan: selected)
+        let shown = places.prefix(3).joined(separator: ", and with ")
+        let others = places.count > 3 ? ", and with other options (see `valet apps`)" : ""
+        let advice = places.isEmpty ? failure.advice : "An item with this key exists with \(shown)\(others)."
+        // Whether this valet has the item is known while it is locked. In which others it is, is not.
+        let isLocked = (try? status()).map { $0.state != .unlocked } ?? false
         return CommandFailure(
-            failure.status, failure.problem, advice: "An item with this key exists with \(places.joined(separator: ", and with ")).")
+            failure.status, failure.problem,
+            advice: isLocked ? advice + " Locked items of other valets were not searched: run `valet unlock` to find them too." : advice)
     }
 
     /// The options of places other than that of a valet, first those of the same program or group.

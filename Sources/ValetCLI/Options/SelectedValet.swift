@@ -131,12 +131,15 @@ struct SelectedValet {
         return identifier
     }
 
-    /// `group.name` is an application group; any other prefix is an App ID prefix.
-    private static func parse(group: String) throws(CommandFailure) -> SharedGroupIdentifier {
+    /// Parses an access group: `group.name` is an application group; any other prefix is an App ID prefix.
+    ///
+    /// `variable` is the environment variable that has the text, if it is not in an option.
+    static func parse(group: String, in variable: String? = nil) throws(CommandFailure) -> SharedGroupIdentifier {
         let parts = group.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, let identifier = SharedGroupIdentifier(appIDPrefix: parts[0], nonEmptyGroup: parts[1]) else {
             throw CommandFailure(
-                .usage, "the access group has no prefix or no name", advice: "Give it as PREFIX.GROUP, such as group.com.example.shared.")
+                .usage, "the access group\(variable.map { " in \($0)" } ?? "") has no prefix or no name",
+                advice: "Give it as PREFIX.GROUP, such as group.com.example.shared.")
         }
         return identifier
     }

@@ -42,7 +42,8 @@ struct ValetOptions: ParsableArguments {
         let defaults = EnvironmentDefaults(environment)
         // Only the valet of a program has an application identifier, or is explicitly named by an identifier.
         let excludesGroup = isOfProgram || app != nil || (explicit && identifier != nil)
-        let group = group ?? (excludesGroup ? nil : defaults.group)
+        var group = group
+        if group == nil, !excludesGroup { group = try defaults.group }
         let enclave = try SecureEnclaveSelection(
             secureEnclave, isSinglePrompt: singlePrompt, names: ("--secure-enclave", "--single-prompt"))
         if enclave != nil { try requireOptionsCompatibleWithSecureEnclave() }
@@ -88,35 +89,23 @@ enum AccessibilityOption: String, CaseIterable, ExpressibleByArgument {
     case whenUnlockedThisDeviceOnly = "when-unlocked-this-device-only"
     case afterFirstUnlockThisDeviceOnly = "after-first-unlock-this-device-only"
 
-    var accessibility: Accessibility {
-        switch self {
-        case .whenUnlocked: .whenUnlocked
-        case .afterFirstUnlock: .afterFirstUnlock
-        case .whenPasscodeSetThisDeviceOnly: .whenPasscodeSetThisDeviceOnly
-        case .whenUnlockedThisDeviceOnly: .whenUnlockedThisDeviceOnly
-        case .afterFirstUnlockThisDeviceOnly: .afterFirstUnlockThisDeviceOnly
-        }
-    }
+    var accessibility: Accessibility { accessibilities.valet }
 
     /// The accessibility of an item.
-    var itemAccessibility: ItemAccessibility {
+    var itemAccessibility: ItemAccessibility { accessibilities.item }
+
+    private var accessibilities: (valet: Accessibility, item: ItemAccessibility) {
         switch self {
-        case .whenUnlocked: .whenUnlocked
-        case .afterFirstUnlock: .afterFirstUnlock
-        case .whenPasscodeSetThisDeviceOnly: .whenPasscodeSetThisDeviceOnly
-        case .whenUnlockedThisDeviceOnly: .whenUnlockedThisDeviceOnly
-        case .afterFirstUnlockThisDeviceOnly: .afterFirstUnlockThisDeviceOnly
+        case .whenUnlocked: (.whenUnlocked, .whenUnlocked)
+        case .afterFirstUnlock: (.afterFirstUnlock, .afterFirstUnlock)
+        case .whenPasscodeSetThisDeviceOnly: (.whenPasscodeSetThisDeviceOnly, .whenPasscodeSetThisDeviceOnly)
+        case .whenUnlockedThisDeviceOnly: (.whenUnlockedThisDeviceOnly, .whenUnlockedThisDeviceOnly)
+        case .afterFirstUnlockThisDeviceOnly: (.afterFirstUnlockThisDeviceOnly, .afterFirstUnlockThisDeviceOnly)
         }
     }
 
     /// The accessibility of an iCloud valet; nil for items that never leave the device.
-    var cloudAccessibility: CloudAccessibility? {
-        switch self {
-        case .whenUnlocked: .whenUnlocked
-        case .afterFirstUnlock: .afterFirstUnlock
-        default: nil
-        }
-    }
+    var cloudAccessibility: CloudAccessibility? { CloudAccessibility.allCases.first { $0.accessibility == accessibility } }
 }
 
 /// Defaults of options from the environment.
@@ -130,9 +119,16 @@ struct EnvironmentDefaults {
     }
 
     var identifier: String? { value("VALET_IDENTIFIER") }
-    var group: String? { value("VALET_GROUP") }
     var application: String? { value("VALET_APP") }
     var hasAccessibility: Bool { value("VALET_ACCESSIBILITY") != nil }
+
+    var group: String? {
+        get throws(CommandFailure) {
+            guard let text = value("VALET_GROUP") else { return nil }
+            _ = try SelectedValet.parse(group: text, in: "VALET_GROUP")
+            return text
+        }
+    }
 
     var accessibility: AccessibilityOption? {
         get throws(CommandFailure) {
