@@ -9,6 +9,8 @@ struct CommandFailure: Error {
     let status: ExitStatus
     let problem: String
     let advice: String
+    /// Whether the advice is that of failures which have no next step of their own.
+    private(set) var isAdviceGeneral = false
 
     init(_ status: ExitStatus, _ problem: String, advice: String) {
         self.status = status
@@ -43,9 +45,6 @@ enum ExitStatus: Int32 {
 extension CommandFailure {
     static let noKeychain = CommandFailure(
         .notFound, "no keychain exists yet", advice: "`valet set` creates it with the first secret.")
-
-    static let statusAdvice =
-        "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is."
 
     /// A command that needs all secrets of a valet, and finds none.
     static func emptyValet(outcome: String) -> CommandFailure {
@@ -131,7 +130,10 @@ extension CommandFailure {
             self.init(
                 .unavailable, failure.reason, advice: "Check the disk for errors and free space, then run the command again.")
         default:
-            self.init(.unavailable, failure.reason, advice: Self.statusAdvice)
+            self.init(
+                .unavailable, failure.reason,
+                advice: "Nothing was changed. Solve the problem, then run the command again; `valet status` shows where the keychain is.")
+            isAdviceGeneral = true
         }
     }
 
@@ -191,7 +193,8 @@ extension CommandFailure {
 extension KeychainFailure {
     /// Whether the key file or the credential is missing, garbled, or that of another keychain.
     var isDeviceSecretUnusable: Bool {
-        (subject == .keyFile || subject == .credential) && (cause == .missing || cause == .otherStore || cause == .malformed)
+        guard subject == .keyFile || subject == .credential else { return false }
+        return cause == .missing || cause == .otherStore || cause == .malformed || cause == .notRegularFile && subject == .keyFile
     }
 
     /// Whether the service has no credential of 32 bytes, of this keychain or of a new one.

@@ -82,7 +82,9 @@ package struct SealedKeychain: Keychain {
 
     /// The failure for an item in a damaged page, of which nothing can be read.
     static var rowInDamagedPage: KeychainFailure {
-        KeychainFailure(.decode, "an item is in a damaged part of the keychain's file; it was not changed", subject: .store, isDamage: true)
+        KeychainFailure(
+            .decode, "an item is in a damaged part of the keychain's file; it was not changed", subject: .store, isDamage: true,
+            remedy: .repair)
     }
 
     /// The failure of a listing that has to be complete.

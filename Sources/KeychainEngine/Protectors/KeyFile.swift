@@ -245,8 +245,13 @@ package struct KeyFile: DeviceProtector {
         }
         var found: [String] = []
         for name in names where name.hasSuffix(".key") {
-            let contents = try contents(atPath: "\(directory)/\(name)")
-            if contents.isFor(storePath: storePath) || movesWithStore && contents.isForMissingStore { found.append(name) }
+            do throws(KeychainFailure) {
+                let contents = try contents(atPath: "\(directory)/\(name)")
+                if contents.isFor(storePath: storePath) || movesWithStore && contents.isForMissingStore { found.append(name) }
+            } catch {
+                // Like a file with other content, it is no key file and names no store.
+                guard error.cause == .malformed || error.cause == .notRegularFile else { throw error }
+            }
         }
         return found
     }

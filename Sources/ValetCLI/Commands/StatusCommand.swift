@@ -22,7 +22,7 @@ struct StatusCommand: ParsableCommand {
         } catch {
             // The path helps to find the problem.
             try show([("Keychain", session.keychain.configuration().storePath)])
-            guard error.advice == CommandFailure.statusAdvice else { throw error }
+            guard error.isAdviceGeneral else { throw error }
             throw CommandFailure(error.status, error.problem, advice: "Nothing was changed. Solve the problem, then run the command again.")
         }
     }
