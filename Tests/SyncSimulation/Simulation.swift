@@ -68,6 +68,10 @@ package struct Simulation {
         limits.uncoveredBatches = random.element(of: [4, 8, 16, 4_096]) ?? 16
         limits.unconfirmedDeletions = faults.guardsDeletions ? 2 : 1_000
         limits.secondsBeforePurge = 3_600
+        // Sizes that only large circles reach otherwise.
+        oracle.splitsVersions = seed % 3 == 0
+        if oracle.splitsVersions { limits.replacedVersions = 1 }
+        if seed % 5 == 0 { limits.keysInStatement = 2 }
         self.limits = limits
         storage = SimulatedStorage(deviceCount: options.deviceCount)
         let count = max(2, options.deviceCount - random.below(4))

@@ -64,12 +64,15 @@ extension EngineStep {
         var sealed: [(pending: PendingVersion, live: LiveVersion?)] = []
         var byteCount = 0
         for version in pending {
-            guard let (record, live) = try record(version) else { continue }
-            let size = (record.content.map { $0.attributes.count + ($0.secret?.count ?? 0) } ?? 0) + 64 + record.replaced.count * 42
+            let (part, rest) = split(version)
+            guard let (record, live) = try record(part) else { continue }
+            // A reference may need an entry in the table of logs.
+            let size = (record.content?.byteCount ?? 0) + 64 + record.replaced.count * (VersionRecord.referenceByteCount + 16)
             if !records.isEmpty, byteCount + size > limits.batchByteCount { break }
             byteCount += size
             records.append(record)
             sealed.append((version, live))
+            if let rest { try ledger.insert(rest) }
         }
         guard !records.isEmpty || evenIfEmpty else { return false }
         if isPlanted(.rangedBatches) { records += try publishedRecords(lane) }
@@ -82,7 +85,19 @@ extension EngineStep {
             try ledger.replace(unpublished, with: live)
             if live.item == nil { try items.renameCopy(unpublished, to: live.reference) }
         }
-        return !sealed.isEmpty && pending.count == limits.versionsInBatch
+        return !sealed.isEmpty
+    }
+
+    /// Splits a version that replaces more versions than one can into one that is sent now, and a deletion of the rest that is sent after it.
+    ///
+    /// The deletion is in the lane of the version, so that no device reads it first. A machine that is restored from a snapshot makes the same.
+    private func split(_ version: PendingVersion) -> (PendingVersion, rest: PendingVersion?) {
+        guard version.replaced.count > limits.replacedVersions else { return (version, nil) }
+        var first = version
+        first.replaced = Array(version.replaced.prefix(limits.replacedVersions))
+        let replaced = Array(version.replaced.dropFirst(limits.replacedVersions))
+        let id = SyncVersionID(cipher.hash(version.id.bytes + StoredList.encoded(replaced.prefix(1).compactMap(\.origin))).prefix)
+        return (first, PendingVersion(id: id, name: version.name, lane: version.lane, isDeletion: true, replaced: replaced))
     }
 
     /// A planted fault: lets a batch stand for earlier batches of its log too.
@@ -101,7 +116,7 @@ extension EngineStep {
         if version.isDeletion { return (VersionRecord(id: version.id, replaced: version.replaced, content: nil), nil) }
         guard var live = try ledger.liveVersion(VersionReference(id: version.id, origin: nil)),
             let content = try items.content(of: live), let summary = try items.summary(of: content),
-            content.attributes.count + (content.secret?.count ?? 0) <= SyncContent.largestByteCount,
+            content.byteCount <= SyncContent.largestByteCount,
             summary.lane == version.lane || isPlanted(.sendsThisDeviceOnly)
         else { return nil }
         if live.date == nil {

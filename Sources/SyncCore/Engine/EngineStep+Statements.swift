@@ -210,9 +210,7 @@ extension EngineStep {
             guard !lacking.isEmpty else { break }
             guard record.excluded.isDisjoint(with: lacking) || isPlanted(.wrapsForRemoved) else { continue }
             observe(.boxedAgain)
-            let holders = record.holders.union(lacking)
-            try state(.rekey(try rekeying(lane, record.generation, record.key, key, for: lacking, holders: holders)))
-            return
+            return try stateKey(record.key, key, lane, record.generation, for: lacking, holders: record.holders.union(lacking))
         }
         observe(.rekeyed)
         let key = try cipher.makeLaneKey()
@@ -221,7 +219,42 @@ extension EngineStep {
         // The highest generation that counted statements have. One that does not count may be made up.
         let generation = (records.filter { !$0.recipients.isEmpty }.map(\.generation).max() ?? 0) + 1
         let members = roster.members.keys.sorted()
-        try state(.rekey(try rekeying(lane, generation, id, key, for: members, holders: Set(members))))
+        try stateKey(id, key, lane, generation, for: members, holders: Set(members))
+    }
+
+    /// Boxes a key for devices, in as many statements as that takes.
+    ///
+    /// The first one also wraps older keys.
+    private mutating func stateKey(
+        _ id: LaneKeyID, _ key: SharedSecretBytes, _ lane: Lane, _ generation: UInt64, for devices: [DeviceID], holders: Set<DeviceID>
+    ) throws(KeychainFailure) {
+        var olderKeys = try wrappedKeys(lane, under: (id, key), holders: holders)
+        for part in devices.parts(ofCount: limits.keysInStatement) {
+            var boxes: [Statement.Rekeying.Box] = []
+            for device in part {
+                guard let member = roster.members[device] else { continue }
+                let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: device)
+                boxes.append(.init(device: device, bytes: try cipher.sealBox(key, binding: binding, to: member.keys.box(for: lane))))
+            }
+            try state(.rekey(Statement.Rekeying(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: olderKeys)))
+            olderKeys = []
+        }
+    }
+
+    /// Wraps as many older keys as one statement can have, the newest ones.
+    ///
+    /// `boxMissingKeys` wraps the others.
+    private mutating func wrappedKeys(
+        _ lane: Lane, under newer: (id: LaneKeyID, key: SharedSecretBytes), holders: Set<DeviceID>
+    ) throws(KeychainFailure) -> [Statement.Rekeying.WrappedKey] {
+        var wrapped: [Statement.Rekeying.WrappedKey] = []
+        // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
+        for record in roster.laneKeys.reversed() where record.lane == lane && record.key != newer.id && record.mayBeGiven(to: holders) {
+            guard wrapped.count < limits.keysInStatement else { break }
+            guard let older = try laneKey(record.key) else { continue }
+            wrapped.append(.init(key: record.key, bytes: try cipher.wrap(older, under: newer.key)))
+        }
+        return wrapped
     }
 
     /// Boxes the present keys for members that lack them, and wraps under them the keys that lost a race.
@@ -236,6 +269,7 @@ extension EngineStep {
             let wrapped = Set(record.olderKeys.map(\.key))
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
             for other in roster.laneKeys where other.lane == lane && other.key != id && !wrapped.contains(other.key) {
+                guard olderKeys.count < limits.keysInStatement else { break }
                 guard roster.members.keys.contains(where: { !other.recipients.contains($0) }), other.mayBeGiven(to: record.holders),
                     let older = try laneKey(other.key)
                 else {
@@ -248,24 +282,6 @@ extension EngineStep {
             try state(
                 .rekey(Statement.Rekeying(lane: lane, generation: record.generation, key: id, boxes: [], olderKeys: olderKeys)))
         }
-    }
-
-    private mutating func rekeying(
-        _ lane: Lane, _ generation: UInt64, _ id: LaneKeyID, _ key: SharedSecretBytes, for devices: [DeviceID], holders: Set<DeviceID>
-    ) throws(KeychainFailure) -> Statement.Rekeying {
-        var boxes: [Statement.Rekeying.Box] = []
-        for device in devices {
-            guard let member = roster.members[device] else { continue }
-            let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: device)
-            boxes.append(.init(device: device, bytes: try cipher.sealBox(key, binding: binding, to: member.keys.box(for: lane))))
-        }
-        var olderKeys: [Statement.Rekeying.WrappedKey] = []
-        // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
-        for record in roster.laneKeys where record.lane == lane && record.key != id && record.mayBeGiven(to: holders) {
-            guard let older = try laneKey(record.key) else { continue }
-            olderKeys.append(.init(key: record.key, bytes: try cipher.wrap(older, under: key)))
-        }
-        return Statement.Rekeying(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: olderKeys)
     }
 
     // Commands about devices
@@ -283,7 +299,8 @@ extension EngineStep {
     mutating func remove(_ subject: DeviceID) throws(KeychainFailure) {
         guard ownRole == .owner else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can remove a device") }
         guard roster.members[subject] != nil else { return }
-        let checkpoints = engine.memory.checkpoints.filter { $0.value.author == subject }.keys.sorted().suffix(16)
+        let checkpoints = engine.memory.checkpoints.filter { $0.value.author == subject }.keys.sorted()
+            .suffix(Statement.Removal.largestCheckpointCount)
         try state(.remove(Statement.Removal(device: subject, checkpoints: Array(checkpoints))))
         guard subject != device else { return }
         for lane in Lane.allCases { _ = try sealingKey(lane) }

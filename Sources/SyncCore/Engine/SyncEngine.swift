@@ -67,7 +67,11 @@ package struct SyncEngine {
 package struct SyncLimits: Sendable {
     /// The number of records of local writes that one step folds.
     package var foldedRecords = 512
-    package var versionsInBatch = 512
+    package var versionsInBatch = BatchContent.largestVersionCount
+    package var replacedVersions = VersionRecord.largestReplacedCount
+    package var marksInBatch = BatchNotes.largestMarkCount
+    /// The number of boxes, and of wrapped keys, in one statement.
+    package var keysInStatement = Statement.Rekeying.largestKeyCount
     /// The size of a batch with more than one version.
     package var batchByteCount = 262_144
     package var pieceByteCount = 245_760
