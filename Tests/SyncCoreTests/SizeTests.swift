@@ -150,4 +150,38 @@ struct SizeTests {
         try bench.exchange([1, new])
         for name in [1, 3, 4, 5] { #expect(bench.value(new, name) == UInt64(name)) }
     }
+
+    @Test("Marks that do not fit into one batch are reported in the next one")
+    func manyMarksToReport() throws {
+        var limits = SyncLimits()
+        limits.marksInBatch = 2
+        var bench = try EngineBench(Array(repeating: .owner, count: 7), limits: limits)
+        for device in 1...5 {
+            bench.put(device, device, date: 1, value: UInt64(device))
+            try bench.run(device)
+        }
+        try bench.run(0)
+        let read = bench.batches
+        // Only device 0 has read what the devices have written that it removes now.
+        bench.hidden[6] = Set(bench.objects.keys.filter { $0.hasPrefix("b/") })
+        for device in 1...5 { try bench.run(0, .command(.remove(bench.machines[device].id))) }
+        bench.hidden[6] = bench.hidden[6]?.filter { bench.objects[$0] == nil }
+        try bench.exchange([0, 6])
+        #expect(read.count >= 5)
+        for device in 1...5 { #expect(bench.value(6, device) == UInt64(device)) }
+    }
+
+    @Test("Changes that cannot be sent do not hold up later ones, however many there are")
+    func unsendableChanges() throws {
+        var limits = SyncLimits()
+        limits.versionsInBatch = 2
+        var bench = try EngineBench(limits: limits)
+        try bench.exchange([0, 1])
+        for name in 1...5 { bench.put(0, name, date: 1, value: UInt64(name)) }
+        try bench.step(0, .itemsChanged)
+        for name in 1...5 { bench.damage(0, name) }
+        for name in 6...10 { bench.put(0, name, date: 1, value: UInt64(name)) }
+        try bench.exchange([0, 1])
+        for name in 6...10 { #expect(bench.value(1, name) == UInt64(name)) }
+    }
 }

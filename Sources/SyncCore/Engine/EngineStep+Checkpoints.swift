@@ -66,17 +66,6 @@ extension EngineStep {
 
     // Absorbing
 
-    /// Returns whether every pending version is sealed that can be.
-    ///
-    /// A version that is never sent must not keep this device from what others have sent.
-    private mutating func areSendableVersionsSealed() throws(KeychainFailure) -> Bool {
-        guard ownRole?.mayWrite == true else { return true }
-        for lane in Lane.allCases {
-            for version in try ledger.pendingVersions(in: lane, limit: .max) where try record(version) != nil { return false }
-        }
-        return true
-    }
-
     func areLanesAvailable() throws(KeychainFailure) -> Bool {
         for lane in Lane.allCases where try !items.isAvailable(lane) {
             return false

@@ -48,7 +48,9 @@ struct EngineStep {
             engine.memory.listedFolders.remove(.statements)
             engine.memory.reading = []
             engine.memory.creating = []
+            engine.memory.unsendable = []
         case .itemsChanged:
+            engine.memory.unsendable = []
             engine.memory.withoutKey = []
             engine.memory.rejected = []
             try settleWaiting()

@@ -103,6 +103,8 @@ struct EngineMemory {
     var listedFolders: Set<ObjectName.Folder> = []
     /// Whether the last listing of batches came after the last sealing.
     var maySeal = false
+    /// The pending versions that were found not to be sendable, because they are damaged or too large, since the agent was last woken.
+    var unsendable: Set<SyncVersionID> = []
 
     /// Names whose reading has begun.
     var reading: Set<String> = []
