@@ -38,10 +38,8 @@ package struct Roster: Sendable {
         var isCounted: [Bool] = []
         var roles: [DeviceID: (role: DeviceRole, isKit: Bool)] = [:]
         for (number, statement) in graph.statements.enumerated() {
-            let supports = authority.supports[number]
-            isCounted.append(
-                authority.isAuthorized[number] && (supports.isEmpty || supports.contains { isCounted[$0] })
-                    && !standing.isVoid(number, graph))
+            let isSupported = authority.isSupported(number, graph) { isCounted[$0] }
+            isCounted.append(authority.isAuthorized[number] && isSupported && !standing.isVoid(number))
             guard isCounted[number] else { continue }
             counted.insert(statement.hash)
             switch statement.body {
@@ -80,60 +78,11 @@ package struct Roster: Sendable {
     }
 
     private func maximalStatements(_ graph: StatementGraph, _ isCounted: [Bool]) -> [StatementHash] {
-        var isListed = Array(repeating: false, count: isCounted.count)
-        for number in isCounted.indices where isCounted[number] {
-            for earlier in 0..<number where graph.known[number].contains(earlier) { isListed[earlier] = true }
+        var listed = NumberSet(count: isCounted.count)
+        // Most statements are listed by a later one that lists their predecessors too.
+        for number in isCounted.indices.reversed() where isCounted[number] && !listed.contains(number) {
+            listed.formUnion(graph.known[number])
         }
-        return isCounted.indices.filter { isCounted[$0] && !isListed[$0] }.map { graph.statements[$0].hash }.sorted()
-    }
-}
-
-/// Who had the right to make a statement, by what its author counted.
-struct StatementAuthority {
-    private(set) var isAuthorized: [Bool] = []
-    /// For each statement, the admissions of its author that the author counted; it rests on any of them.
-    ///
-    /// Two owners may admit one device, and one of the two admissions may be void.
-    private(set) var supports: [[Int]] = []
-
-    init(_ graph: StatementGraph, circle: CircleID) {
-        var admissions: [Int] = []
-        var removals: [Int] = []
-        var rekeyings: [Int] = []
-        for (number, statement) in graph.statements.enumerated() {
-            let known = graph.known[number]
-            let support = admissions.filter { known.contains($0) && graph.admitted[$0] == statement.author }
-            let role = support.compactMap { graph.admittedRoles[$0] }.max { $0.rawValue < $1.rawValue }
-            let isRemoved = removals.contains { known.contains($0) && graph.removed[$0] == statement.author }
-            var isValid = statement.circle == circle
-            switch statement.body {
-            case .found: break
-            case .admit, .remove: isValid = isValid && role == .owner && !isRemoved
-            case .rekey(let rekeying):
-                let highest = rekeyings.lazy.filter { known.contains($0) }.compactMap {
-                    graph.statements[$0].body.generation(of: rekeying.lane)
-                }
-                .max()
-                isValid =
-                    isValid && role?.mayWrite == true && !isRemoved && rekeying.generation > 0
-                    && (rekeying.generation - 1 <= highest ?? 0)
-            case .witness: isValid = isValid && role?.mayWrite == true && !isRemoved
-            }
-            isAuthorized.append(isValid)
-            supports.append(support)
-            guard isValid else { continue }
-            switch statement.body {
-            case .found, .admit: admissions.append(number)
-            case .remove: removals.append(number)
-            case .rekey: rekeyings.append(number)
-            case .witness: break
-            }
-        }
-    }
-}
-
-extension Statement.Body {
-    func generation(of lane: Lane) -> UInt64? {
-        if case .rekey(let rekeying) = self, rekeying.lane == lane { rekeying.generation } else { nil }
+        return isCounted.indices.filter { isCounted[$0] && !listed.contains($0) }.map { graph.statements[$0].hash }.sorted()
     }
 }
