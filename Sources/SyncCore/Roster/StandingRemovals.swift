@@ -22,13 +22,13 @@ struct StandingRemovals {
         self.graph = graph
         self.authority = authority
         isStanding = Array(repeating: false, count: graph.statements.count)
-        testimony = Testimony(count: graph.statements.count)
+        testimony = Testimony(graph)
         removers = Set(authority.removals.map { [graph.authors[$0], graph.removed[$0]].compactMap(\.self) })
         var undecided = authority.removals
         while !undecided.isEmpty { decideSources(&undecided) }
         for removal in standing {
             guard let device = graph.removed[removal] else { continue }
-            listed[device, default: NumberSet(count: isStanding.count)].formUnion(graph.known[removal])
+            listed[device, default: graph.noNumbers].formUnion(graph.known[removal])
             listed[device]?.insert(removal)
         }
         if !standing.isEmpty { findTestimony(accusing: standing) }
@@ -63,7 +63,7 @@ struct StandingRemovals {
         }
         var voided = graph.numbers(of: device).filter { !graph.lists(removal, $0) && !isWitnessed($0) }
         guard !voided.isEmpty else { return [] }
-        var isVoided = NumberSet(count: graph.statements.count)
+        var isVoided = graph.noNumbers
         for number in voided { isVoided.insert(number) }
         var next = 0
         while next < voided.count {
@@ -104,7 +104,6 @@ struct StandingRemovals {
     /// Finds the least set of safe statements, each of which rests only on safe statements, and which no removal concerns, or which all
     /// removals of its author list, or which a safe statement of another device lists.
     private mutating func findTestimony(accusing removals: [Int]) {
-        let count = graph.statements.count
         var unaccused: [DeviceID: NumberSet] = [:]
         for removal in removals {
             guard let device = graph.removed[removal] else { continue }
@@ -112,8 +111,8 @@ struct StandingRemovals {
             listed.insert(removal)
             if unaccused[device]?.formIntersection(listed) == nil { unaccused[device] = listed }
         }
-        testimony = Testimony(count: count)
-        var isSafe = Array(repeating: false, count: count)
+        testimony = Testimony(graph)
+        var isSafe = Array(repeating: false, count: graph.statements.count)
         var unheard: [Int] = []
         func isBelievable(_ number: Int) -> Bool {
             guard !isSafe[number], authority.isAuthorized[number] else { return false }
@@ -147,10 +146,12 @@ struct Testimony {
     private var confirmed: NumberSet
     /// What each device lists.
     private var heard: [DeviceID: NumberSet] = [:]
+    private let noNumbers: NumberSet
 
-    init(count: Int) {
-        witnesses = Array(repeating: nil, count: count)
-        confirmed = NumberSet(count: count)
+    init(_ graph: StatementGraph) {
+        witnesses = Array(repeating: nil, count: graph.statements.count)
+        noNumbers = graph.noNumbers
+        confirmed = noNumbers
     }
 
     /// Notes what a device lists, and returns the statements that it or a second device is the first to list.
@@ -158,7 +159,7 @@ struct Testimony {
     /// Each statement is returned at most twice.
     mutating func hear(_ device: DeviceID, _ known: NumberSet) -> [Int] {
         var new: [Int] = []
-        known.forEach(notIn: confirmed, heard[device] ?? NumberSet(count: witnesses.count)) { new.append($0) }
+        known.forEach(notIn: confirmed, heard[device] ?? noNumbers) { new.append($0) }
         if heard[device]?.formUnion(known) == nil { heard[device] = known }
         for number in new {
             if witnesses[number] == nil { witnesses[number] = device } else { confirmed.insert(number) }

@@ -21,12 +21,15 @@ struct StatementGraph {
     /// The statements that are not there although others name them, each with the author of such a statement.
     private(set) var missing: [(author: DeviceID, head: StatementHash)] = []
     private var numbersOfAuthor: [DeviceID: [Int]] = [:]
+    /// A set without numbers, which can be combined with those in `known`.
+    private(set) var noNumbers = NumberSet(count: 0)
 
     /// The limit of a circle's statements, because the roster takes time and memory in the square of the number.
     static let largestCount = 32_768
 
     init(_ set: [Statement]) {
         let sorted = Array(set.sorted { $0.hash < $1.hash }.prefix(Self.largestCount))
+        noNumbers = NumberSet(count: sorted.count)
         var positions: [StatementHash: Int] = [:]
         for (position, statement) in sorted.enumerated() { positions[statement.hash] = position }
         let predecessors = sorted.map { $0.heads.compactMap { positions[$0] } }
@@ -40,7 +43,7 @@ struct StatementGraph {
             let known = predecessors[position].compactMap { numbers[$0] }
             guard isComplete && known.count == statement.heads.count || isPlanted(.incompleteStatements) else { continue }
             numbers[position] = statements.count
-            add(statement, knowing: known, of: sorted.count)
+            add(statement, knowing: known)
         }
     }
 
@@ -68,8 +71,8 @@ struct StatementGraph {
         return order
     }
 
-    private mutating func add(_ statement: Statement, knowing predecessors: [Int], of count: Int) {
-        var set = NumberSet(count: count)
+    private mutating func add(_ statement: Statement, knowing predecessors: [Int]) {
+        var set = noNumbers
         // Most heads that a later head lists are known by it.
         for predecessor in predecessors.sorted(by: >) where !set.contains(predecessor) {
             set.formUnion(known[predecessor])
