@@ -160,6 +160,8 @@ package struct Oracle {
             }
         }
         for reference in version.replaced where !permitted.contains(reference) && reference.id != version.id {
+            // The rest of a deletion replaces earlier publications of the deletion.
+            if splitsVersions, version.content == nil, let other = published[reference], other.content == nil { continue }
             // An earlier publication of the same write may have replaced it.
             let isAnyEarlier = splitsVersions && version.content == nil
             let isRepeated = published.contains { (isAnyEarlier || $0.key.id == version.id) && $0.value.replaced.contains(reference) }
