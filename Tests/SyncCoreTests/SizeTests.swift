@@ -184,4 +184,20 @@ struct SizeTests {
         try bench.exchange([0, 1])
         for name in 6...10 { #expect(bench.value(1, name) == UInt64(name)) }
     }
+
+    @Test("A circle whose only writer has a change that cannot be sent writes checkpoints")
+    func checkpointWithAnUnsendableChange() throws {
+        var bench = try EngineBench([.owner, .reader])
+        bench.put(0, 1, date: 1, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(0, 2, date: 1, value: 2)
+        try bench.step(0, .itemsChanged)
+        bench.damage(0, 2)
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        #expect(bench.objects.keys.contains { $0.hasPrefix("c/") })
+        let new = try bench.admit(by: 0)
+        try bench.exchange([0, new])
+        #expect(bench.value(new, 1) == 1)
+        #expect(bench.value(new, 2) == nil)
+    }
 }

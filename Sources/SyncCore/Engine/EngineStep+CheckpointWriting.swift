@@ -9,7 +9,7 @@ extension EngineStep {
     mutating func writeCheckpoint() throws(KeychainFailure) {
         for lane in Lane.allCases {
             if try !items.isAvailable(lane) { return }
-            if try !ledger.pendingVersions(in: lane, limit: 1).isEmpty, !isPlanted(.checkpointWithPendingChanges) { return }
+            if try areChangesPending(lane), !isPlanted(.checkpointWithPendingChanges) { return }
         }
         var contents: [Lane: [PieceContent]] = [:]
         for lane in Lane.allCases {
@@ -30,6 +30,15 @@ extension EngineStep {
             for content in contents { pieces.append(try publishPiece(content, lane, key)) }
         }
         try publishManifest(CheckpointContent(seconds: now, pieces: pieces), manifestKey)
+    }
+
+    /// Returns whether a change waits that a checkpoint would anticipate.
+    ///
+    /// A change that cannot be sent, and that replaces nothing, exists on this device alone and affects no other version.
+    private mutating func areChangesPending(_ lane: Lane) throws(KeychainFailure) -> Bool {
+        guard try areSendableVersionsSealed() else { return true }
+        let pending = try ledger.pendingVersions(in: lane, limit: engine.memory.unsendable.count)
+        return pending.contains { !$0.replaced.isEmpty }
     }
 
     /// Returns the live versions of a lane in pieces; nil if one of them cannot be opened.
