@@ -15,6 +15,7 @@ extension EngineStep {
         case .statements:
             engine.memory.listedStatements = Set(
                 parsed.compactMap { name in if case .statement(let hash) = name { hash } else { nil } })
+            findUnreadStatements()
             try restoreStatements()
             try boxMissingKeys()
         case .batches:
@@ -46,9 +47,14 @@ extension EngineStep {
     /// Asks for the objects that are listed and can be used now.
     mutating func requestReads() throws(KeychainFailure) {
         guard engine.memory.reading.count < limits.concurrentReads else { return }
-        var names = unreadStatements().map { ($0, Statement.largestByteCount) }
+        while engine.memory.reading.count < limits.concurrentReads, let hash = engine.memory.unreadStatements.popLast() {
+            request(ObjectName.statement(hash).text, atMost: Statement.largestByteCount)
+        }
         // A statement among them may remove the author of a batch or of a checkpoint.
-        let areStatementsRead = names.isEmpty && engine.memory.listedFolders.contains(.statements)
+        let areStatementsRead =
+            engine.memory.unreadStatements.isEmpty && engine.memory.receivedStatements.isEmpty && !isReadingStatements
+            && engine.memory.listedFolders.contains(.statements)
+        var names: [(String, Int)] = []
         if areStatementsRead {
             names += neededCheckpointObjects()
             names += try neededContents()
@@ -58,15 +64,23 @@ extension EngineStep {
         }
         for (name, limit) in names {
             guard engine.memory.reading.count < limits.concurrentReads else { return }
-            guard !isSetAside(name) else { continue }
-            if engine.memory.reading.insert(name).inserted { effects.append(.read(name, atMost: limit)) }
+            if !isSetAside(name) { request(name, atMost: limit) }
         }
     }
 
-    /// Returns the names of the listed statements that this device does not have and that may still be of use.
-    private func unreadStatements() -> [String] {
-        engine.memory.listedStatements.filter { engine.memory.statements[$0] == nil }.sorted()
-            .map { ObjectName.statement($0).text }.filter { !isSetAside($0) }
+    private mutating func request(_ name: String, atMost limit: Int) {
+        if engine.memory.reading.insert(name).inserted { effects.append(.read(name, atMost: limit)) }
+    }
+
+    /// Finds the listed statements that this device does not have, after a listing, and when rejected ones may be of use.
+    mutating func findUnreadStatements() {
+        let memory = engine.memory
+        let unread = memory.listedStatements.filter {
+            memory.statements[$0] == nil && memory.receivedStatements[$0] == nil
+                && (memory.rejected.isEmpty || !memory.rejected.contains(ObjectName.statement($0).text))
+        }
+        // In ascending order: the last one is read first.
+        engine.memory.unreadStatements = unread.sorted().reversed()
     }
 
     /// Returns whether reading an object again is of no use before something changes.

@@ -7,9 +7,9 @@ extension EngineStep {
     ///
     /// Before, the device reads what it can see of its own logs: it may have been restored from a snapshot, or be a clone.
     mutating func sealPending() throws(KeychainFailure) {
-        guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty else {
-            return
-        }
+        guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty,
+            engine.memory.receivedStatements.isEmpty
+        else { return }
         if !isPlanted(.sealWithoutReadingOwnLog), try hasUnreadOwnBatch() { return }
         guard try areStatementsComplete() else { return }
         for lane in Lane.allCases where try items.isAvailable(lane) {

@@ -12,6 +12,7 @@ extension EngineStep {
             let cipher = cipher
             let statement = try stored { () throws(FormatError) in try Statement(entry.bytes, cipher: cipher) }
             engine.memory.statements[statement.hash] = statement
+            engine.memory.statementCounts[statement.author, default: 0] += 1
         }
         engine.memory.areStatementsLoaded = true
         evaluateRoster()
@@ -20,8 +21,11 @@ extension EngineStep {
     private mutating func evaluateRoster() {
         let statements = engine.memory.statements.values.sorted { $0.hash < $1.hash }
         engine.memory.roster = Roster(statements, circle: circle)
+        observe(.evaluatedStatements)
+        engine.memory.missingLaneKeys = []
         engine.memory.withoutKey = []
         engine.memory.rejected = []
+        findUnreadStatements()
         if roster.missing.isEmpty {
             engine.memory.missingSince = nil
         } else {
@@ -30,45 +34,53 @@ extension EngineStep {
     }
 
     mutating func receiveStatement(_ hash: StatementHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
-        guard engine.memory.statements[hash] == nil else { return }
-        guard engine.memory.statements.count < StatementGraph.largestCount else {
+        guard engine.memory.statements[hash] == nil, engine.memory.receivedStatements[hash] == nil else { return }
+        // Until the next evaluation, or the next listing: the author's admission may come later.
+        guard let statement = try? Statement(bytes, cipher: cipher), statement.hash == hash, isAcceptable(statement) else {
             engine.memory.rejected.insert(name)
             return
         }
-        let statement: Statement
-        do throws(FormatError) {
-            statement = try Statement(bytes, cipher: cipher)
-        } catch {
-            engine.memory.rejected.insert(name)
-            return
-        }
-        guard statement.hash == hash, statement.circle == circle, let signer = signingKey(of: statement.author, statement),
-            cipher.isValid(statement.signature, of: Statement.signedMessage(hash), by: signer) || isPlanted(.unsignedStatements)
-        else {
-            // The author's admission may come later.
-            engine.memory.rejected.insert(name)
-            return
-        }
-        try add(statement, bytes)
+        engine.memory.receivedStatements[hash] = statement
+        engine.memory.statementCounts[statement.author, default: 0] += 1
     }
 
-    /// Returns the key of a statement's author, which a statement that is known introduces.
-    private func signingKey(of author: DeviceID, _ statement: Statement) -> [UInt8]? {
+    /// Returns whether a received statement may count, and its author has not made too many.
+    ///
+    /// Each device has a share of its own, so none keeps another one's removal from being read.
+    private func isAcceptable(_ statement: Statement) -> Bool {
+        guard statement.circle == circle, (engine.memory.statementCounts[statement.author] ?? 0) < limits.statementsOfDevice,
+            engine.memory.statements.count + engine.memory.receivedStatements.count < StatementGraph.largestCount,
+            let signer = signingKey(of: statement)
+        else { return false }
+        return cipher.isValid(statement.signature, of: Statement.signedMessage(statement.hash), by: signer)
+            || isPlanted(.unsignedStatements)
+    }
+
+    /// Returns the key of a statement's author, which an owner has admitted as one that may make statements.
+    private func signingKey(of statement: Statement) -> [UInt8]? {
         if case .found(let founding) = statement.body { return founding.keys.signing }
-        for known in engine.memory.statements.values {
-            switch known.body {
-            case .found(let founding) where known.author == author: return founding.keys.signing
-            case .admit(let admission) where admission.device == author: return admission.keys.signing
-            default: continue
-            }
-        }
-        return nil
+        return roster.authors[statement.author]?.signing
     }
 
-    private mutating func add(_ statement: Statement, _ bytes: [UInt8]) throws(KeychainFailure) {
+    /// Takes over the statements that were received, in one transaction with what this device states about them.
+    ///
+    /// They are evaluated together once no other one is being read, because an evaluation takes time for each statement that is known.
+    mutating func addReceivedStatements() throws(KeychainFailure) {
+        guard isFolded || isPlanted(.foldAfterMerge), !engine.memory.receivedStatements.isEmpty else { return }
+        let received = engine.memory.receivedStatements.sorted { $0.key < $1.key }.map(\.value)
+        engine.memory.receivedStatements = [:]
+        try add(received)
+    }
+
+    /// Whether a statement was asked for and has not come yet.
+    var isReadingStatements: Bool { engine.memory.reading.contains { $0.utf8.first == UInt8(ascii: "m") } }
+
+    private mutating func add(_ statements: [Statement]) throws(KeychainFailure) {
         let before = roster
-        try ledger.insert(StoredStatement(hash: statement.hash, bytes: bytes))
-        engine.memory.statements[statement.hash] = statement
+        for statement in statements {
+            try ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded))
+            engine.memory.statements[statement.hash] = statement
+        }
         evaluateRoster()
         try learnRemovals(before)
         try testifyAfterVoidAdmission(before)
@@ -109,9 +121,9 @@ extension EngineStep {
         if heads == nil { try joinHeads() }
         let statement = try Statement(
             body, circle: circle, author: device, heads: heads ?? roster.heads, keys: engine.keys, cipher: cipher)
-        let bytes = statement.encoded
-        try ledger.insert(OutgoingObject(name: ObjectName.statement(statement.hash).text, bytes: bytes))
-        try add(statement, bytes)
+        try ledger.insert(OutgoingObject(name: ObjectName.statement(statement.hash).text, bytes: statement.encoded))
+        engine.memory.statementCounts[device, default: 0] += 1
+        try add([statement])
         return statement
     }
 
@@ -141,15 +153,19 @@ extension EngineStep {
 
     /// Returns a lane key, if this device has it or a newer key that wraps it.
     mutating func laneKey(_ id: LaneKeyID) throws(KeychainFailure) -> SharedSecretBytes? {
+        guard !engine.memory.missingLaneKeys.contains(id) else { return nil }
         var tried: Set<LaneKeyID> = []
-        return try laneKey(id, &tried)
+        if let key = try laneKey(id, &tried) { return key }
+        // With these statements it cannot be opened, unless its lane is locked.
+        if let record = roster.laneKey(id), try items.isAvailable(record.lane) { engine.memory.missingLaneKeys.insert(id) }
+        return nil
     }
 
     /// Tries each key once: keys wrap all older ones, so the number of ways from one to another grows exponentially.
     private mutating func laneKey(_ id: LaneKeyID, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
         if let key = engine.memory.laneKeys[id] { return key }
         tried.insert(id)
-        guard let record = roster.laneKeys.first(where: { $0.key == id }), try items.isAvailable(record.lane) else { return nil }
+        guard let record = roster.laneKey(id), try items.isAvailable(record.lane) else { return nil }
         var key: SharedSecretBytes?
         for box in record.boxes where key == nil && box.device == device {
             key = try valid(record) { () throws(KeychainFailure) in
@@ -157,13 +173,9 @@ extension EngineStep {
                     box.bytes, binding: LaneKeyBox.Binding(circle: circle, lane: record.lane, key: id, device: device))
             }
         }
-        if key == nil {
-            for newer in roster.laneKeys where key == nil && newer.lane == record.lane && !tried.contains(newer.key) {
-                for wrapped in newer.olderKeys where key == nil && wrapped.key == id {
-                    guard let newerKey = try laneKey(newer.key, &tried) else { continue }
-                    key = try valid(record) { () throws(KeychainFailure) in try cipher.unwrap(wrapped.bytes, under: newerKey) }
-                }
-            }
+        for wrapping in roster.wrappings[id] ?? [] where key == nil && !tried.contains(wrapping.newer) {
+            guard let newerKey = try laneKey(wrapping.newer, &tried) else { continue }
+            key = try valid(record) { () throws(KeychainFailure) in try cipher.unwrap(wrapping.bytes, under: newerKey) }
         }
         engine.memory.laneKeys[id] = key
         return key

@@ -40,6 +40,8 @@ struct EngineStep {
         try compareRows()
         let foldsFirst = !isPlanted(.foldAfterMerge)
         if foldsFirst { try fold() }
+        // Whatever else happens is judged by all statements that are known.
+        if !event.isOfStatement { try addReceivedStatements() }
         switch event {
         case .wake:
             try settleWaiting()
@@ -60,7 +62,12 @@ struct EngineStep {
             engine.memory.reading.remove(name)
             // Until the next listing, an object that is not there or of no use is not read again.
             if bytes == nil { engine.memory.rejected.insert(name) }
-            if isFolded || isPlanted(.foldAfterMerge), let bytes { try receive(name, bytes) }
+            if isFolded || isPlanted(.foldAfterMerge), let bytes {
+                try receive(name, bytes)
+            } else if bytes != nil, event.isOfStatement {
+                // It is asked for again.
+                findUnreadStatements()
+            }
         case .created(let name):
             engine.memory.creating.remove(name)
             try ledger.removeOutgoing(name)
@@ -70,6 +77,7 @@ struct EngineStep {
             if engine.memory.reading.remove(name) != nil { engine.memory.rejected.insert(name) }
         case .command(let command): try perform(command)
         }
+        if !engine.memory.receivedStatements.isEmpty, !isReadingStatements { try addReceivedStatements() }
         if !foldsFirst { try fold() }
         if isFolded {
             try checkContents()
@@ -134,9 +142,8 @@ struct EngineStep {
     }
 
     private mutating func dropUnavailableKeys() throws(KeychainFailure) {
-        guard let roster = engine.memory.roster else { return }
-        for record in roster.laneKeys where engine.memory.laneKeys[record.key] != nil {
-            if try !items.isAvailable(record.lane) { engine.memory.laneKeys[record.key] = nil }
+        for id in engine.memory.laneKeys.keys {
+            if let record = roster.laneKey(id), try !items.isAvailable(record.lane) { engine.memory.laneKeys[id] = nil }
         }
     }
 

@@ -28,12 +28,9 @@ package struct SyncEngine {
         _ event: SyncEvent, now: Double, entropy: inout some RandomNumberGenerator, in transaction: SyncTransaction
     ) throws(KeychainFailure) -> [SyncEffect] {
         var step = EngineStep(self, now: now, words: (0..<4).map { _ in entropy.next() }, transaction)
-        do throws(KeychainFailure) {
-            try step.run(event)
-        } catch {
-            memory = EngineMemory()
-            throw error
-        }
+        // The step has the only reference, so that it changes large collections without a copy.
+        memory = EngineMemory()
+        try step.run(event)
         memory = step.engine.memory
         return step.effects
     }
@@ -76,6 +73,8 @@ package struct SyncLimits: Sendable {
     package var batchByteCount = 262_144
     package var pieceByteCount = 245_760
     package var concurrentReads = 64
+    /// The number of statements of one device that count.
+    package var statementsOfDevice = 4_096
     /// Deletions up to this number, or up to a tenth of all items, need no confirmation.
     package var unconfirmedDeletions: UInt64 = 100
     /// A checkpoint is due when so many batches in the storage are covered by none.
@@ -92,12 +91,20 @@ struct EngineMemory {
     var statements: [StatementHash: Statement] = [:]
     var roster: Roster?
     var areStatementsLoaded = false
+    /// The statements that were read and are not evaluated yet.
+    var receivedStatements: [StatementHash: Statement] = [:]
+    /// The numbers of statements by author, including received ones.
+    var statementCounts: [DeviceID: Int] = [:]
     var laneKeys: [LaneKeyID: SharedSecretBytes] = [:]
+    /// The lane keys that cannot be opened with these statements.
+    var missingLaneKeys: Set<LaneKeyID> = []
 
     /// The objects in the storage, by the last listing of each folder.
     var listedBatches: [ListedBatch] = []
     var unread = UnreadBatches()
     var listedStatements: Set<StatementHash> = []
+    /// The listed statements that this device does not have and has not asked for, in descending order.
+    var unreadStatements: [StatementHash] = []
     var listedCheckpoints: [CheckpointHash] = []
     var listedPieces: Set<ObjectHash> = []
     var listedFolders: Set<ObjectName.Folder> = []

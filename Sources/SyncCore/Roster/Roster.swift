@@ -19,6 +19,18 @@ package struct Roster: Sendable {
     package private(set) var laneKeys: [LaneKeyRecord] = []
     /// The public keys of every device that an owner admitted, also of removed ones.
     package private(set) var publicKeys: [DeviceID: DevicePublicKeys] = [:]
+    /// The public keys of every device that an owner admitted as an owner or a writer, also if the admission is void.
+    ///
+    /// What others state never counts.
+    package private(set) var authors: [DeviceID: DevicePublicKeys] = [:]
+    /// The newer keys of the same lane under which a key is wrapped, in ascending order.
+    private(set) var wrappings: [LaneKeyID: [Wrapping]] = [:]
+    private var laneKeyIndices: [LaneKeyID: Int] = [:]
+
+    struct Wrapping {
+        let newer: LaneKeyID
+        let bytes: [UInt8]
+    }
 
     package struct Member: Hashable, Sendable {
         package let keys: DevicePublicKeys
@@ -65,7 +77,32 @@ package struct Roster: Sendable {
         heads = maximalStatements(graph, isCounted)
         for (author, head) in graph.missing where members[author] != nil { missing.insert(head) }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
+        noteWrappings()
+        noteAuthors(graph, authority)
     }
+
+    private mutating func noteWrappings() {
+        for (index, record) in laneKeys.enumerated() { laneKeyIndices[record.key] = index }
+        for record in laneKeys {
+            for wrapped in record.olderKeys where laneKey(wrapped.key)?.lane == record.lane {
+                wrappings[wrapped.key, default: []].append(Wrapping(newer: record.key, bytes: wrapped.bytes))
+            }
+        }
+    }
+
+    private mutating func noteAuthors(_ graph: StatementGraph, _ authority: StatementAuthority) {
+        for (device, admissions) in authority.admissions {
+            for admission in admissions where graph.admittedRoles[admission]?.mayWrite == true {
+                switch graph.statements[admission].body {
+                case .found(let founding): authors[device] = founding.keys
+                case .admit(let admission): authors[device] = admission.keys
+                case .remove, .rekey, .witness: break
+                }
+            }
+        }
+    }
+
+    func laneKey(_ id: LaneKeyID) -> LaneKeyRecord? { laneKeyIndices[id].map { laneKeys[$0] } }
 
     /// A planted fault: lets an admission that no removal lists, because the storage withheld it, bring a removed device back.
     private func isAdmittedAgain(_ device: DeviceID, _ graph: StatementGraph, _ isCounted: [Bool]) -> Bool {
@@ -78,7 +115,7 @@ package struct Roster: Sendable {
     }
 
     private func maximalStatements(_ graph: StatementGraph, _ isCounted: [Bool]) -> [StatementHash] {
-        var listed = NumberSet(count: isCounted.count)
+        var listed = graph.noNumbers
         // Most statements are listed by a later one that lists their predecessors too.
         for number in isCounted.indices.reversed() where isCounted[number] && !listed.contains(number) {
             listed.formUnion(graph.known[number])
