@@ -70,6 +70,26 @@ struct HostileMemberTests {
         #expect(bench.members(1) == [0, 1, 3])
     }
 
+    @Test("Marks of batches that do not exist are stored once each, and none that a member reports of itself")
+    func manyMarks() throws {
+        var bench = try EngineBench([.owner, .owner, .writer, .writer])
+        bench.put(0, 1, date: 1, value: 1)
+        try bench.exchange([0, 1, 2, 3])
+        let circle = try bench.circle
+        func mark(_ number: Int, of author: EngineBench.Machine) throws -> LogMark {
+            let log = LogID(Identifier128(high: 66, low: UInt64(number)))
+            let hash = bench.cipher.hash(log.bytes)
+            let message = BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash)
+            return LogMark(log: log, device: author.id, number: 1, previous: .none, hash: hash, signature: try author.keys.sign(message))
+        }
+        let marks = try (0..<200).map { try mark($0, of: bench.machines[3]) } + (200..<400).map { try mark($0, of: bench.machines[2]) }
+        try bench.forgeBatch(of: 2, [], marks: marks)
+        try bench.run(1)
+        let state = bench.machines[1].ledger.state
+        #expect(state.permitted == Set(marks.prefix(200).map(\.origin)))
+        #expect(marks.suffix(200).allSatisfy { state.marks[$0.log] == nil })
+    }
+
     @Test("A thousand statements in the storage are evaluated a few times, not a thousand times")
     func evaluations() throws {
         var bench = try EngineBench([.owner, .owner, .writer])

@@ -205,8 +205,9 @@ package struct Simulation {
         let observations = engine.takeObservations()
         // The step seals before it absorbs a checkpoint, so it may learn of a fork afterwards.
         let learnsOfForks = observations.contains(.finishedAbsorption)
-        for object in try transaction.ledger.outgoingObjects(limit: .max) where checkedNames.insert(object.name).inserted {
-            try noteSealed(object, index, &engine, in: transaction, learnsOfForks: learnsOfForks)
+        for name in try transaction.ledger.outgoingNames() where checkedNames.insert(name).inserted {
+            guard let bytes = try transaction.ledger.outgoingBytes(name) else { continue }
+            try noteSealed(OutgoingObject(name: name, bytes: bytes), index, &engine, in: transaction, learnsOfForks: learnsOfForks)
         }
         for observation in observations {
             counters.count(observation)

@@ -289,7 +289,7 @@ extension EngineStep {
     /// Returns whether this device has read a batch that is neither in the storage nor covered by a checkpoint there.
     private func isBatchLost(_ covered: Set<Origin>) throws(KeychainFailure) -> Bool {
         let listed = Set(engine.memory.listedBatches.map(\.origin))
-        let outgoing = Set(try ledger.outgoingObjects(limit: .max).map(\.name))
+        let outgoing = Set(try ledger.outgoingNames())
         for log in try ledger.logs() {
             for batch in try ledger.readBatches(of: log) where !listed.contains(batch.origin) && !covered.contains(batch.origin) {
                 if !outgoing.contains(ObjectName.batch(device: batch.device, origin: batch.origin).text) { return true }
@@ -311,8 +311,7 @@ extension EngineStep {
     private func isLastCheckpointOnItsWay() throws(KeychainFailure) -> Bool {
         guard let (seconds, hash) = try ownCheckpoint(), !engine.memory.listedCheckpoints.contains(hash) else { return false }
         let name = ObjectName.checkpoint(hash).text
-        let outgoing = try ledger.outgoingObjects(limit: .max)
-        return abs(now - seconds) < 3_600 || outgoing.contains { $0.name == name }
+        return abs(now - seconds) < 3_600 ? true : try ledger.outgoingBytes(name) != nil
     }
 
     // Removing

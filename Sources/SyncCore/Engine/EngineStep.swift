@@ -118,18 +118,17 @@ struct EngineStep {
     ///
     /// A batch whose key was never published, because the machine was restored from a snapshot in between, would be lost for everybody.
     private mutating func publish() throws(KeychainFailure) {
-        let objects = try ledger.outgoingObjects(limit: .max).map { (object: $0, rank: Self.publicationRank($0.name)) }
-        guard let first = objects.map(\.rank).min() else { return }
+        let names = try ledger.outgoingNames().map { (name: $0, rank: Self.publicationRank($0)) }
+        guard let first = names.map(\.rank).min() else { return }
         var logs: Set<Substring> = []
-        for entry in objects where entry.rank == first || isPlanted(.batchBeforeItsKey) {
+        for (name, rank) in names where rank == first || isPlanted(.batchBeforeItsKey) {
             // One batch of a log at a time: a gap that a restored machine leaves would hide all later ones.
-            if entry.rank == 1, entry.object.name.utf8.first == UInt8(ascii: "b") {
-                guard logs.insert(entry.object.name.prefix(68)).inserted || isPlanted(.batchesInAnyOrder) else { continue }
+            if rank == 1, name.utf8.first == UInt8(ascii: "b") {
+                guard logs.insert(name.prefix(68)).inserted || isPlanted(.batchesInAnyOrder) else { continue }
             }
             guard engine.memory.creating.count < limits.concurrentReads else { return }
-            if engine.memory.creating.insert(entry.object.name).inserted {
-                effects.append(.create(entry.object.name, entry.object.bytes))
-            }
+            guard engine.memory.creating.insert(name).inserted, let bytes = try ledger.outgoingBytes(name) else { continue }
+            effects.append(.create(name, bytes))
         }
     }
 

@@ -149,16 +149,24 @@ struct UnreadBatches {
     private var numbers: [LogID: [UInt64: [Origin]]] = [:]
     /// Those whose predecessor was read.
     private(set) var reachable: Set<Origin> = []
+    /// Those that a remaining device has read, so that they count even if their author was removed.
+    private(set) var permitted: Set<Origin> = []
 
-    mutating func insert(_ batch: ListedBatch, isReachable: Bool) {
+    mutating func insert(_ batch: ListedBatch, isReachable: Bool, isPermitted: Bool) {
         all[batch.origin] = batch
         numbers[batch.origin.log, default: [:]][batch.origin.number, default: []].append(batch.origin)
         if isReachable { reachable.insert(batch.origin) }
+        if isPermitted { permitted.insert(batch.origin) }
+    }
+
+    mutating func permit(_ origin: Origin) {
+        if all[origin] != nil { permitted.insert(origin) }
     }
 
     mutating func noteRead(_ origin: Origin) {
         all[origin] = nil
         reachable.remove(origin)
+        permitted.remove(origin)
         // The number comes from another device, and may be the largest.
         let (next, isOverflow) = origin.number.addingReportingOverflow(1)
         guard !isOverflow else { return }
