@@ -126,7 +126,7 @@ let package = Package(
 
         // Tests
         .testTarget(name: "KeychainCoreTests", dependencies: ["KeychainCore", "KeychainTesting", "KeychainTestSupport"]),
-        .testTarget(name: "SyncCoreTests", dependencies: ["SyncCore", "SyncSimulation", "KeychainCore", "KeychainTestSupport"]),
+        .testTarget(name: "SyncCoreTests", dependencies: ["SyncCore", "SyncSimulation", "Keybag", "KeychainCore", "KeychainTestSupport"]),
         .testTarget(
             name: "KeybagTests",
             dependencies: [

@@ -10,6 +10,7 @@ struct InMemoryLedger: Sendable {
     /// In the order of insertion.
     var pending: [PendingVersion] = []
     var awaited: Set<VersionReference> = []
+    var permitted: Set<Origin> = []
     var batches: [Origin: ReadBatch] = [:]
     var marks: [Origin: LogMark] = [:]
     /// In the order of insertion.
@@ -152,6 +153,10 @@ extension InMemoryTransaction: SyncStoreWriting {
     func insertAwaited(_ reference: VersionReference) { ledger.awaited.insert(reference) }
     func removeAwaited(_ origin: Origin) { ledger.awaited = ledger.awaited.filter { $0.origin != origin } }
 
+    func isPermitted(_ origin: Origin) -> Bool { ledger.permitted.contains(origin) }
+    func insertPermitted(_ origin: Origin) { ledger.permitted.insert(origin) }
+    func removePermitted(_ origin: Origin) { ledger.permitted.remove(origin) }
+
     func isRead(_ origin: Origin) -> Bool { ledger.batches[origin] != nil }
     func isAnyRead(_ number: UInt64, of log: LogID) -> Bool { ledger.batches.values.contains { $0.log == log && $0.number == number } }
     func readBatches(of log: LogID) -> [ReadBatch] { ledger.batches.values.filter { $0.log == log }.sorted() }
@@ -163,7 +168,8 @@ extension InMemoryTransaction: SyncStoreWriting {
 
     // MARK: Objects
 
-    func outgoingObjects(limit: Int) -> [OutgoingObject] { Array(ledger.outgoing.prefix(limit)) }
+    func outgoingNames() -> [String] { ledger.outgoing.map(\.name) }
+    func outgoingBytes(_ name: String) -> [UInt8]? { ledger.outgoing.first { $0.name == name }?.bytes }
 
     func insert(_ object: OutgoingObject) {
         if !ledger.outgoing.contains(where: { $0.name == object.name }) { ledger.outgoing.append(object) }

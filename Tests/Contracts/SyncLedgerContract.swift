@@ -192,6 +192,17 @@ extension SyncLedgerContract {
                 findings.expect(try writing.marks(of: SampleVersions.log(2)).isEmpty, "a log without marks")
             }
         },
+        SyncLedgerContract("A batch is permitted until that is forgotten") { store, findings throws(KeychainFailure) in
+            let origins = (0..<9).map { (number: UInt64) in SampleVersions.origin(number % 3, number: (number / 3) << 62) }
+            try store.changeLedger { writing throws(KeychainFailure) in
+                for origin in origins.dropLast() + origins.dropLast() { try writing.insertPermitted(origin) }
+                for _ in 0..<2 { try writing.removePermitted(origins[0]) }
+                for origin in origins {
+                    findings.expect(try writing.isPermitted(origin) == (origin != origins[0] && origin != origins[8]), "\(origin)")
+                }
+                findings.expect(try writing.logs().isEmpty, "a log is known without a batch")
+            }
+        },
         SyncLedgerContract("Awaited versions are kept until their batch is read") { store, findings throws(KeychainFailure) in
             let references = (0..<30).map { (number: UInt64) in
                 VersionReference(id: SampleVersions.id(number % 7), origin: SampleVersions.origin(number % 3, number: number % 5))
@@ -234,11 +245,12 @@ extension SyncLedgerContract {
             try store.changeLedger { writing throws(KeychainFailure) in
                 for object in objects { try writing.insert(object) }
                 try writing.insert(OutgoingObject(name: objects[1].name, bytes: [1]))
-                findings.expect(try writing.outgoingObjects(limit: 10) == objects, "the objects, or their order")
-                findings.expect(try writing.outgoingObjects(limit: 2) == Array(objects.prefix(2)), "the first two")
+                findings.expect(try writing.outgoingNames() == objects.map(\.name), "the objects, or their order")
+                for object in objects { findings.expect(try writing.outgoingBytes(object.name) == object.bytes, "\(object.name)") }
                 for name in [objects[4].name, objects[0].name, "b/unknown"] { try writing.removeOutgoing(name) }
                 try writing.insert(objects[0])
-                findings.expect(try writing.outgoingObjects(limit: 10) == Array(objects[1...3]) + [objects[0]], "the rest")
+                findings.expect(try writing.outgoingNames() == (objects[1...3] + [objects[0]]).map(\.name), "the rest")
+                findings.expect(try writing.outgoingBytes(objects[4].name) == nil, "a removed object")
             }
         },
         SyncLedgerContract("Statements are listed in ascending order of hash") { store, findings throws(KeychainFailure) in

@@ -78,13 +78,13 @@ extension EngineBench {
 
     // What an altered program of a device writes, whatever its role
 
-    mutating func forgeBatch(of device: Int, _ versions: [VersionRecord]) throws {
+    mutating func forgeBatch(of device: Int, _ versions: [VersionRecord], marks: [LogMark] = []) throws {
         guard let circle = machines[device].engine?.membership.circle else { return }
         let (id, key) = try newestKey(.afterFirstUnlock, of: device)
         let log = LogID(Identifier128(high: 666, low: 666))
         let header = BatchFrame.Header(
             circle: circle, log: log, device: machines[device].id, lane: .afterFirstUnlock, number: 1, previous: .none, laneKey: id)
-        let content = BatchContent(notes: BatchNotes(seconds: now), versions: versions)
+        let content = BatchContent(notes: BatchNotes(seconds: now, marks: marks), versions: versions)
         let sealed = try cipher.seal(content.encoded, header: header.encoded, under: key)
         let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
         let signature = try machines[device].keys.sign(

@@ -22,6 +22,11 @@ struct EngineBench {
         let ledger = MemoryLedger()
         var engine: SyncEngine?
         var alarms: Set<SyncAlarm> = []
+
+        init(keys: FakeDeviceKeys, cipher: FakeCipher) {
+            self.keys = keys
+            id = DeviceID(of: keys.publicKeys, cipher: cipher)
+        }
     }
 
     /// Founds a circle of devices with these roles; the first one is the founder.
@@ -41,7 +46,7 @@ struct EngineBench {
                     circle: statements[0].circle, author: ids[0], heads: [statements[device - 1].hash], keys: keys[0], cipher: cipher))
         }
         for device in roles.indices {
-            let machine = Machine(keys: keys[device], id: ids[device])
+            let machine = Machine(keys: keys[device], cipher: cipher)
             for statement in statements { machine.ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
             machines.append(machine)
             start(device, in: statements[0].circle)
@@ -57,14 +62,14 @@ struct EngineBench {
 
     /// Adds a machine with the keys of another one: an identity that several machines share.
     mutating func addMachine(sharing device: Int) -> Int {
-        add(Machine(keys: machines[device].keys, id: machines[device].id), knowingStatementsOf: device)
+        add(Machine(keys: machines[device].keys, cipher: cipher), knowingStatementsOf: device)
     }
 
     /// Lets an owner admit a new device, which starts with the statements of that owner.
     mutating func admit(by owner: Int) throws -> Int {
         let keys = FakeDeviceKeys(seed: [UInt8(machines.count)])
         try run(owner, .command(.admit(keys.publicKeys, .owner)))
-        return add(Machine(keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher)), knowingStatementsOf: owner)
+        return add(Machine(keys: keys, cipher: cipher), knowingStatementsOf: owner)
     }
 
     private mutating func add(_ machine: Machine, knowingStatementsOf device: Int) -> Int {

@@ -28,6 +28,80 @@ struct HostileMemberTests {
         for device in 0...1 { #expect(bench.machines[device].engine?.roster?.members[writer.id] == nil) }
     }
 
+    /// Puts statements of an altered program into the storage, all with the heads that its author counts now.
+    private func flood(_ bench: inout EngineBench, by author: EngineBench.Machine, _ bodies: [Statement.Body]) throws {
+        let heads = try #require(author.engine?.roster).heads
+        for body in bodies {
+            let statement = try Statement(
+                body, circle: try bench.circle, author: author.id, heads: heads, keys: author.keys, cipher: bench.cipher)
+            bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        }
+    }
+
+    private func rekeyings(_ count: Int) -> [Statement.Body] {
+        (0..<count).map { number in
+            let key = LaneKeyID(Identifier128(high: 5, low: UInt64(number)))
+            return .rekey(.init(lane: .whenUnlocked, generation: 1, key: key, boxes: [], olderKeys: []))
+        }
+    }
+
+    @Test("No device exhausts the share of another one: neither a writer, nor a reader, nor devices that a writer has admitted")
+    func shares() throws {
+        var limits = SyncLimits()
+        limits.statementsOfDevice = 20
+        var bench = try EngineBench([.owner, .owner, .writer, .reader], limits: limits)
+        try bench.exchange([0, 1, 2, 3])
+        let before = bench.machines[1].ledger.statements().count
+        try flood(&bench, by: bench.machines[2], rekeyings(100))
+        try flood(&bench, by: bench.machines[3], rekeyings(100))
+        let strangers = (100..<110).map { EngineBench.Machine(keys: FakeDeviceKeys(seed: [$0]), cipher: bench.cipher) }
+        try flood(
+            &bench, by: bench.machines[2],
+            strangers.map { .admit(.init(device: $0.id, keys: $0.keys.publicKeys, role: .owner, circleCode: nil)) })
+        for var stranger in strangers {
+            stranger.engine = bench.machines[2].engine
+            try flood(&bench, by: stranger, rekeyings(20))
+        }
+        try bench.exchange([0, 1])
+        // The owners have made lane keys too.
+        #expect(bench.machines[1].ledger.statements().count <= before + 30)
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        try bench.exchange([1])
+        #expect(bench.members(1) == [0, 1, 3])
+    }
+
+    @Test("Marks of batches that do not exist are stored once each, and none that a member reports of itself")
+    func manyMarks() throws {
+        var bench = try EngineBench([.owner, .owner, .writer, .writer])
+        bench.put(0, 1, date: 1, value: 1)
+        try bench.exchange([0, 1, 2, 3])
+        let circle = try bench.circle
+        func mark(_ number: Int, of author: EngineBench.Machine) throws -> LogMark {
+            let log = LogID(Identifier128(high: 66, low: UInt64(number)))
+            let hash = bench.cipher.hash(log.bytes)
+            let message = BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash)
+            return LogMark(log: log, device: author.id, number: 1, previous: .none, hash: hash, signature: try author.keys.sign(message))
+        }
+        let marks = try (0..<200).map { try mark($0, of: bench.machines[3]) } + (200..<400).map { try mark($0, of: bench.machines[2]) }
+        try bench.forgeBatch(of: 2, [], marks: marks)
+        try bench.run(1)
+        let state = bench.machines[1].ledger.state
+        #expect(state.permitted == Set(marks.prefix(200).map(\.origin)))
+        #expect(marks.suffix(200).allSatisfy { state.marks[$0.log] == nil })
+    }
+
+    @Test("A thousand statements in the storage are evaluated a few times, not a thousand times")
+    func evaluations() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        try bench.exchange([0, 1, 2])
+        try flood(&bench, by: bench.machines[2], rekeyings(1_000))
+        bench.start(1)
+        try bench.run(1)
+        #expect(bench.machines[1].ledger.statements().count > 1_000)
+        let evaluations = try #require(bench.machines[1].engine?.takeObservations().count { $0 == .evaluatedStatements })
+        #expect((1...4).contains(evaluations))
+    }
+
     /// Each key wraps all older ones, so the ways from one key to another double with each removal.
     @Test("A new device without a box for any key tries each key once")
     func keysWithoutBoxes() throws {

@@ -138,6 +138,29 @@ struct RosterTests {
         #expect(roster.missing == [hidden.hash])
     }
 
+    @Test("Removals are judged among many statements, of which some have no predecessors")
+    func manyStatements() throws {
+        var bench = try RosterBench()
+        let owner = try bench.admit(1, by: 0, knowing: [0])
+        let other = try bench.admit(2, by: 0, knowing: [owner])
+        let hidden = try bench.add(.witness, by: 1, knowing: [other])
+        for number in 0..<150 {
+            let key = LaneKeyID(Identifier128(high: 0, low: UInt64(number)))
+            let body = Statement.Body.rekey(.init(lane: .whenUnlocked, generation: 1, key: key, boxes: [], olderKeys: []))
+            try bench.add(body, by: 1, knowing: [number % 2 == 0 ? hidden : other])
+        }
+        let stranger = try bench.admit(3, by: 1, knowing: [other])
+        try bench.remove(1, by: 2, knowing: [other])
+        #expect(bench.members == [0, 2])
+        let statements = bench.statements.filter { $0.hash != bench.statements[hidden].hash }
+        var roster = Roster(statements, circle: bench.circle)
+        #expect(roster.members.count == 2)
+        #expect(roster.counted.count == 4)
+        try bench.add(.witness, by: 0, knowing: [stranger])
+        roster = Roster(bench.statements.filter { $0.hash != bench.statements[hidden].hash }, circle: bench.circle)
+        #expect(roster.members[bench.id(3)] != nil)
+    }
+
     @Test("A lane key is usable if every member has it and no other device; its generation is at most one higher")
     func laneKeys() throws {
         var bench = try RosterBench()

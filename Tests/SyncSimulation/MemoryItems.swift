@@ -17,7 +17,7 @@ package struct SimulatedContent: Hashable, Sendable {
 
     package var itemName: ItemName { Self.itemName(of: name) }
 
-    static func itemName(of name: Int) -> ItemName { ItemName(Identifier128(high: 1, low: UInt64(name))) }
+    package static func itemName(of name: Int) -> ItemName { ItemName(Identifier128(high: 1, low: UInt64(name))) }
 
     package var content: SyncContent {
         var attributes: [UInt8] = []

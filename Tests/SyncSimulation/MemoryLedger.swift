@@ -13,6 +13,7 @@ package final class MemoryLedger: SyncWriting {
         package var names: [ItemName: [VersionReference]] = [:]
         package var pending: [PendingVersion] = []
         package var awaited: Set<VersionReference> = []
+        package var permitted: Set<Origin> = []
         package var batches: [LogID: [ReadBatch]] = [:]
         package var read: Set<Origin> = []
         package var marks: [LogID: [LogMark]] = [:]
@@ -143,6 +144,10 @@ package final class MemoryLedger: SyncWriting {
         if !state.awaited.isEmpty { state.awaited = state.awaited.filter { $0.origin != origin } }
     }
 
+    package func isPermitted(_ origin: Origin) -> Bool { state.permitted.contains(origin) }
+    package func insertPermitted(_ origin: Origin) { state.permitted.insert(origin) }
+    package func removePermitted(_ origin: Origin) { state.permitted.remove(origin) }
+
     package func isRead(_ origin: Origin) -> Bool { state.read.contains(origin) }
     package func isAnyRead(_ number: UInt64, of log: LogID) -> Bool { state.batches[log]?.contains { $0.number == number } ?? false }
     package func readBatches(of log: LogID) -> [ReadBatch] { state.batches[log] ?? [] }
@@ -166,7 +171,8 @@ package final class MemoryLedger: SyncWriting {
 
     // Objects
 
-    package func outgoingObjects(limit: Int) -> [OutgoingObject] { Array(state.outgoing.prefix(limit)) }
+    package func outgoingNames() -> [String] { state.outgoing.map(\.name) }
+    package func outgoingBytes(_ name: String) -> [UInt8]? { state.outgoing.first { $0.name == name }?.bytes }
 
     package func insert(_ object: OutgoingObject) {
         if !state.outgoing.contains(where: { $0.name == object.name }) { state.outgoing.append(object) }

@@ -48,6 +48,8 @@ package struct Oracle {
     package private(set) var published: [VersionReference: Published] = [:]
     package private(set) var batches: [Origin: (author: DeviceID, laneKey: LaneKeyID, knownRemoved: Set<DeviceID>)] = [:]
     package private(set) var failures: [String] = []
+    /// Whether versions replace so few others that deletions replace the rest.
+    var splitsVersions = false
     /// The publications of each version.
     private var publications: [SyncVersionID: [VersionReference]] = [:]
     /// The versions of each batch.
@@ -149,10 +151,20 @@ package struct Oracle {
             if write.content?.accessibility.isThisDeviceOnly == true { fail("an item that must not leave the device was published") }
         } else {
             for device in devices { for references in deletions[device, default: [:]].values { permitted.formUnion(references) } }
+            if splitsVersions {
+                // It may be the rest of a version, which also replaces earlier publications of itself.
+                for write in writes where devices.contains(write.device) {
+                    permitted.formUnion(write.permitted)
+                    permitted.formUnion(publications[write.revision] ?? [])
+                }
+            }
         }
         for reference in version.replaced where !permitted.contains(reference) && reference.id != version.id {
+            // The rest of a deletion replaces earlier publications of the deletion.
+            if splitsVersions, version.content == nil, let other = published[reference], other.content == nil { continue }
             // An earlier publication of the same write may have replaced it.
-            let isRepeated = published.contains { $0.key.id == version.id && $0.value.replaced.contains(reference) }
+            let isAnyEarlier = splitsVersions && version.content == nil
+            let isRepeated = published.contains { (isAnyEarlier || $0.key.id == version.id) && $0.value.replaced.contains(reference) }
             if !isRepeated { fail("a version replaces one that its program did not see") }
         }
     }

@@ -68,6 +68,10 @@ package struct Simulation {
         limits.uncoveredBatches = random.element(of: [4, 8, 16, 4_096]) ?? 16
         limits.unconfirmedDeletions = faults.guardsDeletions ? 2 : 1_000
         limits.secondsBeforePurge = 3_600
+        // Sizes that only large circles reach otherwise.
+        oracle.splitsVersions = seed % 3 == 0
+        if oracle.splitsVersions { limits.replacedVersions = 1 }
+        if seed % 5 == 0 { limits.keysInStatement = 2 }
         self.limits = limits
         storage = SimulatedStorage(deviceCount: options.deviceCount)
         let count = max(2, options.deviceCount - random.below(4))
@@ -201,8 +205,9 @@ package struct Simulation {
         let observations = engine.takeObservations()
         // The step seals before it absorbs a checkpoint, so it may learn of a fork afterwards.
         let learnsOfForks = observations.contains(.finishedAbsorption)
-        for object in try transaction.ledger.outgoingObjects(limit: .max) where checkedNames.insert(object.name).inserted {
-            try noteSealed(object, index, &engine, in: transaction, learnsOfForks: learnsOfForks)
+        for name in try transaction.ledger.outgoingNames() where checkedNames.insert(name).inserted {
+            guard let bytes = try transaction.ledger.outgoingBytes(name) else { continue }
+            try noteSealed(OutgoingObject(name: name, bytes: bytes), index, &engine, in: transaction, learnsOfForks: learnsOfForks)
         }
         for observation in observations {
             counters.count(observation)

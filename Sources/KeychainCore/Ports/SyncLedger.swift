@@ -48,8 +48,13 @@ package protocol SyncReading {
     /// Returns the marks of a log in ascending order of origin: the newest known batch of each branch, read or not.
     func marks(of log: LogID) throws(KeychainFailure) -> [LogMark]
 
-    /// Returns at most `limit` objects that still have to be created, in the order in which they were added.
-    func outgoingObjects(limit: Int) throws(KeychainFailure) -> [OutgoingObject]
+    /// Returns whether a batch is permitted that counts although its author may be removed.
+    func isPermitted(_ origin: Origin) throws(KeychainFailure) -> Bool
+
+    /// Returns the names of the objects that still have to be created, in the order in which they were added.
+    func outgoingNames() throws(KeychainFailure) -> [String]
+    /// Returns the bytes of an object that still has to be created; nil if there is none of this name.
+    func outgoingBytes(_ name: String) throws(KeychainFailure) -> [UInt8]?
 
     /// Returns all statements, in ascending order of hash.
     func statements() throws(KeychainFailure) -> [StoredStatement]
@@ -94,6 +99,11 @@ package protocol SyncWriting: SyncReading {
     /// Removes a mark. Succeeds if there is none.
     func removeMark(_ origin: Origin) throws(KeychainFailure)
 
+    /// Permits an unread batch that a remaining device has read. Succeeds if it is permitted already.
+    func insertPermitted(_ origin: Origin) throws(KeychainFailure)
+    /// Forgets that a batch is permitted. Succeeds if it is not.
+    func removePermitted(_ origin: Origin) throws(KeychainFailure)
+
     /// Adds an object after all others, unless there is one of this name.
     func insert(_ object: OutgoingObject) throws(KeychainFailure)
     /// Removes an outgoing object. Succeeds if there is none.
@@ -115,8 +125,6 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case ownCheckpoint
     /// The checkpoints that this device has seen, and when it saw each first.
     case seenCheckpoints
-    /// What a removed device may still have published, as far as remaining devices had read it.
-    case removals
     /// The deletions counted by the guard against mass deletion.
     case deletionGuard
     /// What other devices have been told: marks and statement heads of the last batch.

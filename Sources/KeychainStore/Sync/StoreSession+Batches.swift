@@ -69,6 +69,24 @@ extension StoreSession {
 
     func removeAwaited(_ origin: Origin) throws(KeychainFailure) { try run(.removeAwaited, origin) }
 
+    // MARK: Permitted batches
+
+    func isPermitted(_ origin: Origin) throws(KeychainFailure) -> Bool {
+        guard let log = try logNumber(of: origin) else { return false }
+        let statement = try connection.statement(.hasPermitted)
+        statement.bind(origin, log: log, at: 1)
+        return try statement.hasRow()
+    }
+
+    func insertPermitted(_ origin: Origin) throws(KeychainFailure) {
+        let log = try insertedLogNumber(of: origin)
+        let statement = try connection.statement(.insertPermitted)
+        statement.bind(origin, log: log, at: 1)
+        try statement.run()
+    }
+
+    func removePermitted(_ origin: Origin) throws(KeychainFailure) { try run(.removePermitted, origin) }
+
     // MARK: Read batches
 
     func isRead(_ origin: Origin) throws(KeychainFailure) -> Bool {

@@ -65,13 +65,22 @@ extension StoreSession: SyncStoreWriting {
 
     // MARK: Outgoing objects
 
-    func outgoingObjects(limit: Int) throws(KeychainFailure) -> [OutgoingObject] {
-        let statement = try connection.statement(.outgoing)
+    func outgoingNames() throws(KeychainFailure) -> [String] {
+        let statement = try connection.statement(.outgoingNames)
         defer { statement.reset() }
-        statement.bind(Int64(limit), at: 1)
-        var objects: [OutgoingObject] = []
-        while try statement.step() { objects.append(OutgoingObject(name: statement.text(at: 0), bytes: statement.bytes(at: 1))) }
-        return objects
+        var names: [String] = []
+        while try statement.step() { names.append(statement.text(at: 0)) }
+        return names
+    }
+
+    func outgoingBytes(_ name: String) throws(KeychainFailure) -> [UInt8]? {
+        let statement = try connection.statement(.outgoingBytes)
+        var bytes: [UInt8]?
+        try statement.withBound([SQLiteStatement.Blob(index: 1, text: name)]) { () throws(KeychainFailure) in
+            defer { statement.reset() }
+            if try statement.step() { bytes = statement.bytes(at: 0) }
+        }
+        return bytes
     }
 
     func insert(_ object: OutgoingObject) throws(KeychainFailure) {

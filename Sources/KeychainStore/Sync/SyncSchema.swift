@@ -35,6 +35,8 @@ enum SyncSchema {
             log INTEGER NOT NULL, batch INTEGER NOT NULL, hash BLOB NOT NULL, id BLOB NOT NULL, PRIMARY KEY (log, batch, hash, id)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX sync_awaited_id ON sync_awaited (id);
+        CREATE TABLE sync_permitted (log INTEGER NOT NULL, batch INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (log, batch, hash))
+            STRICT, WITHOUT ROWID;
         CREATE TABLE sync_batches (
             log INTEGER NOT NULL, batch INTEGER NOT NULL, hash BLOB NOT NULL, rest BLOB NOT NULL, device BLOB NOT NULL,
             seconds REAL NOT NULL, PRIMARY KEY (log, batch, hash)
@@ -54,8 +56,8 @@ enum SyncSchema {
         """
 
     static let tables = [
-        "sync_changes", "sync_settings", "sync_logs", "sync_versions", "sync_pending", "sync_awaited", "sync_batches", "sync_marks",
-        "sync_outgoing", "sync_statements", "sync_copies",
+        "sync_changes", "sync_settings", "sync_logs", "sync_versions", "sync_pending", "sync_awaited", "sync_permitted", "sync_batches",
+        "sync_marks", "sync_outgoing", "sync_statements", "sync_copies",
     ]
 
     /// The name of the setting that is present if records of changes may have been lost.
@@ -79,9 +81,10 @@ enum SyncStatement: Int, CaseIterable {
     case insertVersion, updateVersion, removeVersion
     case pendingInLane, pendingByID, pendingByName, insertPending, removePending
     case hasAwaited, awaitedFromID, insertAwaited, removeAwaited
+    case hasPermitted, insertPermitted, removePermitted
     case hasBatch, hasBatchWithNumber, batchesOfLog, insertBatch
     case marksOfLog, insertMark, removeMark
-    case outgoing, insertOutgoing, removeOutgoing
+    case outgoingNames, outgoingBytes, insertOutgoing, removeOutgoing
     case statements, insertStatement
     case copy, hasCopy, insertCopy, copyRow, removeCopy, renameCopy, replaceCopy
     case countCopiesUnderPasscodeKeysBelow, nextCopyUnderPasscodeKeysBelow, classKeysOfCopies
@@ -133,6 +136,9 @@ enum SyncStatement: Int, CaseIterable {
                 + " ORDER BY a.id, l.log, a.batch < 0, a.batch, a.hash"
         case .insertAwaited: "INSERT OR IGNORE INTO sync_awaited (id, log, batch, hash) VALUES (?1, ?2, ?3, ?4)"
         case .removeAwaited: "DELETE FROM sync_awaited WHERE \(Self.originCondition)"
+        case .hasPermitted: "SELECT 1 FROM sync_permitted WHERE \(Self.originCondition)"
+        case .insertPermitted: "INSERT OR IGNORE INTO sync_permitted (log, batch, hash) VALUES (?1, ?2, ?3)"
+        case .removePermitted: "DELETE FROM sync_permitted WHERE \(Self.originCondition)"
         case .hasBatch: "SELECT 1 FROM sync_batches WHERE \(Self.originCondition)"
         case .hasBatchWithNumber: "SELECT 1 FROM sync_batches WHERE log = ?1 AND batch = ?2"
         case .batchesOfLog: "SELECT batch, hash, rest, device, seconds FROM sync_batches WHERE log = ?1 ORDER BY batch < 0, batch, hash"
@@ -143,7 +149,8 @@ enum SyncStatement: Int, CaseIterable {
         case .insertMark:
             "INSERT OR REPLACE INTO sync_marks (log, batch, hash, rest, device, previous, signature) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
         case .removeMark: "DELETE FROM sync_marks WHERE \(Self.originCondition)"
-        case .outgoing: "SELECT name, bytes FROM sync_outgoing ORDER BY number LIMIT ?1"
+        case .outgoingNames: "SELECT name FROM sync_outgoing ORDER BY number"
+        case .outgoingBytes: "SELECT bytes FROM sync_outgoing WHERE name = ?1"
         case .insertOutgoing: "INSERT OR IGNORE INTO sync_outgoing (name, bytes) VALUES (?1, ?2)"
         case .removeOutgoing: "DELETE FROM sync_outgoing WHERE name = ?1"
         case .statements: "SELECT hash, bytes FROM sync_statements ORDER BY hash"

@@ -136,7 +136,8 @@ extension EngineStep {
 
     /// Learns how far another device has read a log, by the signed bytes on which its mark rests.
     mutating func learn(_ mark: LogMark, from reporter: DeviceID) throws(KeychainFailure) {
-        guard isPlanted(.unsignedMarks) || isAuthentic(mark), try !ledger.isRead(mark.origin) else { return }
+        // What a device reports of itself, its batches prove, and it could report any number of batches that do not exist.
+        guard mark.device != reporter, isPlanted(.unsignedMarks) || isAuthentic(mark), try !ledger.isRead(mark.origin) else { return }
         // Also of a device that is still a member: its removal may be learned before this batch is read.
         if roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
         let known = try ledger.marks(of: mark.log)

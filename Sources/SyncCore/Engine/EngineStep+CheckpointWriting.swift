@@ -9,7 +9,7 @@ extension EngineStep {
     mutating func writeCheckpoint() throws(KeychainFailure) {
         for lane in Lane.allCases {
             if try !items.isAvailable(lane) { return }
-            if try !ledger.pendingVersions(in: lane, limit: 1).isEmpty, !isPlanted(.checkpointWithPendingChanges) { return }
+            if try areChangesPending(lane), !isPlanted(.checkpointWithPendingChanges) { return }
         }
         var contents: [Lane: [PieceContent]] = [:]
         for lane in Lane.allCases {
@@ -17,8 +17,11 @@ extension EngineStep {
             contents[lane] = versions
         }
         guard let manifestKey = try sealingKey(.whenUnlocked) else { return }
+        let coverage = try coveragePieces() + awaitedPieces()
+        // A larger checkpoint could not be read.
+        guard coverage.count + contents.values.reduce(0, { $0 + $1.count }) <= CheckpointContent.largestPieceCount else { return }
         var pieces: [CheckpointContent.Piece] = []
-        for content in try coveragePieces() + awaitedPieces() {
+        for content in coverage {
             pieces.append(try publishPiece(content, .whenUnlocked, manifestKey))
         }
         for lane in Lane.allCases {
@@ -27,6 +30,15 @@ extension EngineStep {
             for content in contents { pieces.append(try publishPiece(content, lane, key)) }
         }
         try publishManifest(CheckpointContent(seconds: now, pieces: pieces), manifestKey)
+    }
+
+    /// Returns whether a change waits that a checkpoint would anticipate.
+    ///
+    /// A change that cannot be sent, and that replaces nothing, exists on this device alone and affects no other version.
+    private mutating func areChangesPending(_ lane: Lane) throws(KeychainFailure) -> Bool {
+        guard try areSendableVersionsSealed() else { return true }
+        let pending = try ledger.pendingVersions(in: lane, limit: engine.memory.unsendable.count)
+        return pending.contains { !$0.replaced.isEmpty }
     }
 
     /// Returns the live versions of a lane in pieces; nil if one of them cannot be opened.
@@ -39,7 +51,7 @@ extension EngineStep {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
             for version in page where (version.lane == lane || isPlanted(.mixedLanePieces)) && version.reference.origin != nil {
                 guard let content = try items.content(of: version) else { return nil }
-                let size = content.attributes.count + (content.secret?.count ?? 0) + 53
+                let size = content.byteCount + 53
                 if !open.isEmpty, byteCount + size > limits.pieceByteCount {
                     pieces.append(.versions(open))
                     (open, byteCount) = ([], 0)
@@ -63,17 +75,17 @@ extension EngineStep {
             }
             for mark in try ledger.marks(of: log) where try ledger.isRead(mark.origin) { marks.append(mark) }
         }
-        let count = max(limits.pieceByteCount / PieceContent.CoveredBatch.byteCount, 1)
-        var pieces: [PieceContent] = []
-        for start in stride(from: 0, to: batches.count, by: count) {
-            pieces.append(.coverage(Array(batches[start..<min(start + count, batches.count)]), start == 0 ? marks : []))
+        let batchParts = batches.parts(ofCount: max(limits.pieceByteCount / PieceContent.CoveredBatch.byteCount, 1))
+        let markParts = marks.parts(ofCount: max(limits.pieceByteCount / LogMark.byteCount, 1))
+        return (0..<max(batchParts.count, markParts.count)).map { index in
+            .coverage(
+                index < batchParts.count ? Array(batchParts[index]) : [], index < markParts.count ? Array(markParts[index]) : [])
         }
-        return pieces
     }
 
     private func awaitedPieces() throws(KeychainFailure) -> [PieceContent] {
         if isPlanted(.checkpointWithoutAwaited) { return [] }
-        let count = max(limits.pieceByteCount / 42, 1)
+        let count = max(limits.pieceByteCount / VersionRecord.referenceByteCount, 1)
         var pieces: [PieceContent] = []
         var last: VersionReference?
         while true {
@@ -112,5 +124,12 @@ extension EngineStep {
         record.append(seconds: now)
         record.append(hash)
         try ledger.set(.ownCheckpoint, to: record)
+    }
+}
+
+extension Array {
+    /// Returns the elements in parts of `count`, of which the last may have fewer.
+    func parts(ofCount count: Int) -> [ArraySlice<Element>] {
+        stride(from: 0, to: self.count, by: count).map { self[$0..<Swift.min($0 + count, self.count)] }
     }
 }

@@ -70,17 +70,6 @@ extension EngineStep {
 
     // Absorbing
 
-    /// Returns whether every pending version is sealed that can be.
-    ///
-    /// A version that is never sent must not keep this device from what others have sent.
-    private mutating func areSendableVersionsSealed() throws(KeychainFailure) -> Bool {
-        guard ownRole?.mayWrite == true else { return true }
-        for lane in Lane.allCases {
-            for version in try ledger.pendingVersions(in: lane, limit: .max) where try record(version) != nil { return false }
-        }
-        return true
-    }
-
     func areLanesAvailable() throws(KeychainFailure) -> Bool {
         for lane in Lane.allCases where try !items.isAvailable(lane) {
             return false
@@ -315,7 +304,7 @@ extension EngineStep {
     /// Returns whether this device has read a batch that is neither in the storage nor covered by a checkpoint there.
     private func isBatchLost(_ covered: Set<Origin>) throws(KeychainFailure) -> Bool {
         let listed = Set(engine.memory.listedBatches.map(\.origin))
-        let outgoing = Set(try ledger.outgoingObjects(limit: .max).map(\.name))
+        let outgoing = Set(try ledger.outgoingNames())
         for log in try ledger.logs() {
             for batch in try ledger.readBatches(of: log) where !listed.contains(batch.origin) && !covered.contains(batch.origin) {
                 if !outgoing.contains(ObjectName.batch(device: batch.device, origin: batch.origin).text) { return true }
@@ -337,8 +326,7 @@ extension EngineStep {
     private func isLastCheckpointOnItsWay() throws(KeychainFailure) -> Bool {
         guard let (seconds, hash) = try ownCheckpoint(), !engine.memory.listedCheckpoints.contains(hash) else { return false }
         let name = ObjectName.checkpoint(hash).text
-        let outgoing = try ledger.outgoingObjects(limit: .max)
-        return abs(now - seconds) < 3_600 || outgoing.contains { $0.name == name }
+        return abs(now - seconds) < 3_600 ? true : try ledger.outgoingBytes(name) != nil
     }
 
     // Removing

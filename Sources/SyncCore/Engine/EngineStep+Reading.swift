@@ -15,19 +15,15 @@ extension EngineStep {
         case .statements:
             engine.memory.listedStatements = Set(
                 parsed.compactMap { name in if case .statement(let hash) = name { hash } else { nil } })
+            findUnreadStatements()
             try restoreStatements()
             try boxMissingKeys()
         case .batches:
-            engine.memory.listedBatches = Set(
-                parsed.compactMap { name in
-                    if case .batch(let device, let origin) = name { ListedBatch(device: device, origin: origin) } else { nil }
-                }
-            ).sorted()
-            engine.memory.unread = UnreadBatches()
-            for batch in engine.memory.listedBatches where try !ledger.isRead(batch.origin) {
-                let (log, number) = (batch.origin.log, batch.origin.number)
-                engine.memory.unread.insert(batch, isReachable: number == 1 ? true : try ledger.isAnyRead(number - 1, of: log))
-            }
+            try noteBatches(
+                Set(
+                    parsed.compactMap { name in
+                        if case .batch(let device, let origin) = name { ListedBatch(device: device, origin: origin) } else { nil }
+                    }))
             engine.memory.withoutKey = []
             engine.memory.waiting = [:]
             engine.memory.maySeal = true
@@ -35,6 +31,7 @@ extension EngineStep {
             engine.memory.listedCheckpoints = Set(
                 parsed.compactMap { name in if case .checkpoint(let hash) = name { hash } else { nil } }
             ).sorted()
+            forgetCheckpoints()
         case .pieces:
             engine.memory.listedPieces = Set(
                 parsed.compactMap { name in if case .piece(let hash) = name { hash } else { nil } })
@@ -43,12 +40,37 @@ extension EngineStep {
         }
     }
 
+    private mutating func noteBatches(_ listed: Set<ListedBatch>) throws(KeychainFailure) {
+        let (listedBefore, unreadBefore) = (Set(engine.memory.listedBatches), engine.memory.unread)
+        engine.memory.listedBatches = listed.sorted()
+        engine.memory.unread = UnreadBatches()
+        for batch in engine.memory.listedBatches {
+            // What was read by the last listing is not looked up again.
+            if listedBefore.contains(batch), !unreadBefore.contains(batch.origin) { continue }
+            guard try !ledger.isRead(batch.origin) else { continue }
+            let (log, number) = (batch.origin.log, batch.origin.number)
+            let isReachable = number == 1 ? true : try ledger.isAnyRead(number - 1, of: log)
+            engine.memory.unread.insert(batch, isReachable: isReachable, isPermitted: try ledger.isPermitted(batch.origin))
+        }
+    }
+
+    /// Forgets the checkpoints that are not in the storage any more, except for the one that is being absorbed.
+    private mutating func forgetCheckpoints() {
+        let kept = Set(engine.memory.listedCheckpoints + [engine.memory.absorption?.hash].compactMap(\.self))
+        engine.memory.checkpoints = engine.memory.checkpoints.filter { kept.contains($0.key) }
+    }
+
     /// Asks for the objects that are listed and can be used now.
     mutating func requestReads() throws(KeychainFailure) {
         guard engine.memory.reading.count < limits.concurrentReads else { return }
-        var names = unreadStatements().map { ($0, Statement.largestByteCount) }
+        while engine.memory.reading.count < limits.concurrentReads, let hash = engine.memory.unreadStatements.popLast() {
+            request(ObjectName.statement(hash).text, atMost: Statement.largestByteCount)
+        }
         // A statement among them may remove the author of a batch or of a checkpoint.
-        let areStatementsRead = names.isEmpty && engine.memory.listedFolders.contains(.statements)
+        let areStatementsRead =
+            engine.memory.unreadStatements.isEmpty && engine.memory.receivedStatements.isEmpty && !isReadingStatements
+            && engine.memory.listedFolders.contains(.statements)
+        var names: [(String, Int)] = []
         if areStatementsRead {
             names += neededCheckpointObjects()
             names += try neededContents()
@@ -58,15 +80,23 @@ extension EngineStep {
         }
         for (name, limit) in names {
             guard engine.memory.reading.count < limits.concurrentReads else { return }
-            guard !isSetAside(name) else { continue }
-            if engine.memory.reading.insert(name).inserted { effects.append(.read(name, atMost: limit)) }
+            if !isSetAside(name) { request(name, atMost: limit) }
         }
     }
 
-    /// Returns the names of the listed statements that this device does not have and that may still be of use.
-    private func unreadStatements() -> [String] {
-        engine.memory.listedStatements.filter { engine.memory.statements[$0] == nil }.sorted()
-            .map { ObjectName.statement($0).text }.filter { !isSetAside($0) }
+    private mutating func request(_ name: String, atMost limit: Int) {
+        if engine.memory.reading.insert(name).inserted { effects.append(.read(name, atMost: limit)) }
+    }
+
+    /// Finds the listed statements that this device does not have, after a listing, and when rejected ones may be of use.
+    mutating func findUnreadStatements() {
+        let memory = engine.memory
+        let unread = memory.listedStatements.filter {
+            memory.statements[$0] == nil && memory.receivedStatements[$0] == nil
+                && (memory.rejected.isEmpty || !memory.rejected.contains(ObjectName.statement($0).text))
+        }
+        // In ascending order: the last one is read first.
+        engine.memory.unreadStatements = unread.sorted().reversed()
     }
 
     /// Returns whether reading an object again is of no use before something changes.
@@ -80,7 +110,7 @@ extension EngineStep {
         let origins: Set<Origin> =
             isAnyPredecessorEnough || isPlanted(.removedLogGoesOn)
             ? Set(unread.all.values.filter { isAnyPredecessorEnough || isOfRemovedDevice($0.device) }.map(\.origin)).union(unread.reachable)
-            : unread.reachable.union(try permittedOrigins())
+            : unread.reachable.union(unread.permitted)
         var batches: [ListedBatch] = []
         for origin in origins.sorted() {
             if let batch = unread.all[origin], try isWanted(batch) { batches.append(batch) }
@@ -102,29 +132,20 @@ extension EngineStep {
     private func mayRead(_ author: DeviceID, _ origin: Origin) throws(KeychainFailure) -> Bool {
         if let member = roster.members[author] { return member.role.mayWrite || isPlanted(.readersMayWrite) }
         guard isOfRemovedDevice(author), roster.publicKeys[author] != nil else { return false }
-        return isPlanted(.removedLogGoesOn) ? true : try permittedOrigins().contains(origin)
+        return isPlanted(.removedLogGoesOn) ? true : try ledger.isPermitted(origin)
     }
 
-    /// The unread batches of removed devices, or of devices whose removal is not known yet, that a remaining device has read.
-    private func permittedOrigins() throws(KeychainFailure) -> Set<Origin> {
-        let bytes = try ledger.setting(.removals)
-        return Set(try stored { () throws(FormatError) in try StoredList.origins(bytes) })
-    }
-
+    /// Permits an unread batch of a removed device, or of one whose removal is not known yet, that a remaining device has read.
     mutating func permit(_ origin: Origin) throws(KeychainFailure) {
-        var origins = try permittedOrigins()
-        guard origins.insert(origin).inserted else { return }
-        try ledger.set(.removals, to: StoredList.encoded(origins.sorted()))
+        try ledger.insertPermitted(origin)
+        engine.memory.unread.permit(origin)
     }
 
     /// Remembers a batch as read, or as covered by an absorbed checkpoint.
     mutating func noteRead(_ batch: ReadBatch) throws(KeychainFailure) {
         try ledger.insert(batch)
         try ledger.removeAwaited(batch.origin)
-        var origins = try permittedOrigins()
-        if origins.remove(batch.origin) != nil {
-            try ledger.set(.removals, to: origins.isEmpty ? nil : StoredList.encoded(origins.sorted()))
-        }
+        try ledger.removePermitted(batch.origin)
         engine.memory.unread.noteRead(batch.origin)
         engine.memory.waiting = engine.memory.waiting.filter { $0.value != batch.origin }
     }

@@ -7,18 +7,15 @@ extension EngineStep {
     ///
     /// Before, the device reads what it can see of its own logs: it may have been restored from a snapshot, or be a clone.
     mutating func sealPending() throws(KeychainFailure) {
-        guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty else {
-            return
-        }
+        guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty,
+            engine.memory.receivedStatements.isEmpty
+        else { return }
         if !isPlanted(.sealWithoutReadingOwnLog), try hasUnreadOwnBatch() { return }
         guard try areStatementsComplete() else { return }
         for lane in Lane.allCases where try items.isAvailable(lane) {
             while try sealBatch(lane) {}
         }
-        if try mustReportMarks() {
-            observe(.reportedMarks)
-            _ = try sealBatch(.afterFirstUnlock, evenIfEmpty: true)
-        }
+        while try mustReportMarks(), try sealBatch(.afterFirstUnlock, evenIfEmpty: true) { observe(.reportedMarks) }
         engine.memory.maySeal = false
     }
 
@@ -56,22 +53,50 @@ extension EngineStep {
         return true
     }
 
+    /// Returns at most `limit` pending versions of a lane, oldest first, without those that were found not to be sendable.
+    private func candidates(_ lane: Lane, limit: Int) throws(KeychainFailure) -> [PendingVersion] {
+        let unsendable = engine.memory.unsendable
+        // If all were among the first ones, as many as asked for would be left.
+        let pending = try ledger.pendingVersions(in: lane, limit: limit + unsendable.count)
+        return Array(pending.lazy.filter { !unsendable.contains($0.id) }.prefix(limit))
+    }
+
+    /// Returns whether every pending version is sealed that can be.
+    ///
+    /// A version that is never sent must not keep this device from what others have sent.
+    mutating func areSendableVersionsSealed() throws(KeychainFailure) -> Bool {
+        guard ownRole?.mayWrite == true else { return true }
+        for lane in Lane.allCases {
+            while let version = try candidates(lane, limit: 1).first {
+                guard try record(version) == nil else { return false }
+                engine.memory.unsendable.insert(version.id)
+            }
+        }
+        return true
+    }
+
     /// Seals a batch; returns whether there may be more.
     private mutating func sealBatch(_ lane: Lane, evenIfEmpty: Bool = false) throws(KeychainFailure) -> Bool {
-        let pending = try ledger.pendingVersions(in: lane, limit: limits.versionsInBatch)
+        let pending = try candidates(lane, limit: limits.versionsInBatch)
         guard !pending.isEmpty || evenIfEmpty, let key = try sealingKey(lane) else { return false }
         var records: [VersionRecord] = []
         var sealed: [(pending: PendingVersion, live: LiveVersion?)] = []
         var byteCount = 0
         for version in pending {
-            guard let (record, live) = try record(version) else { continue }
-            let size = (record.content.map { $0.attributes.count + ($0.secret?.count ?? 0) } ?? 0) + 64 + record.replaced.count * 42
+            let (part, rest) = split(version)
+            guard let (record, live) = try record(part) else {
+                engine.memory.unsendable.insert(version.id)
+                continue
+            }
+            // A reference may need an entry in the table of logs.
+            let size = (record.content?.byteCount ?? 0) + 64 + record.replaced.count * (VersionRecord.referenceByteCount + 16)
             if !records.isEmpty, byteCount + size > limits.batchByteCount { break }
             byteCount += size
             records.append(record)
             sealed.append((version, live))
+            if let rest { try ledger.insert(rest) }
         }
-        guard !records.isEmpty || evenIfEmpty else { return false }
+        guard !records.isEmpty || evenIfEmpty else { return true }
         if isPlanted(.rangedBatches) { records += try publishedRecords(lane) }
         let mark = try publishBatch(records, lane, key)
         for (pending, live) in sealed {
@@ -82,7 +107,19 @@ extension EngineStep {
             try ledger.replace(unpublished, with: live)
             if live.item == nil { try items.renameCopy(unpublished, to: live.reference) }
         }
-        return !sealed.isEmpty && pending.count == limits.versionsInBatch
+        return true
+    }
+
+    /// Splits a version that replaces more versions than one can into one that is sent now, and a deletion of the rest that is sent after it.
+    ///
+    /// The deletion is in the lane of the version, so that no device reads it first. A machine that is restored from a snapshot makes the same.
+    private func split(_ version: PendingVersion) -> (PendingVersion, rest: PendingVersion?) {
+        guard version.replaced.count > limits.replacedVersions else { return (version, nil) }
+        var first = version
+        first.replaced = Array(version.replaced.prefix(limits.replacedVersions))
+        let replaced = Array(version.replaced.dropFirst(limits.replacedVersions))
+        let id = SyncVersionID(cipher.hash(version.id.bytes + StoredList.encoded(replaced.prefix(1).compactMap(\.origin))).prefix)
+        return (first, PendingVersion(id: id, name: version.name, lane: version.lane, isDeletion: true, replaced: replaced))
     }
 
     /// A planted fault: lets a batch stand for earlier batches of its log too.
@@ -101,7 +138,7 @@ extension EngineStep {
         if version.isDeletion { return (VersionRecord(id: version.id, replaced: version.replaced, content: nil), nil) }
         guard var live = try ledger.liveVersion(VersionReference(id: version.id, origin: nil)),
             let content = try items.content(of: live), let summary = try items.summary(of: content),
-            content.attributes.count + (content.secret?.count ?? 0) <= SyncContent.largestByteCount,
+            content.byteCount <= SyncContent.largestByteCount,
             summary.lane == version.lane || isPlanted(.sendsThisDeviceOnly)
         else { return nil }
         if live.date == nil {
@@ -126,7 +163,8 @@ extension EngineStep {
         }
         let header = BatchFrame.Header(
             circle: circle, log: log.log, device: device, lane: lane, number: log.number + 1, previous: log.hash, laneKey: key.id)
-        let notes = BatchNotes(seconds: now, marks: try marksToReport(), heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)))
+        let marks = try Array(marksToReport().prefix(limits.marksInBatch))
+        let notes = BatchNotes(seconds: now, marks: marks, heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)))
         let sealed = try cipher.seal(
             BatchContent(notes: notes, versions: records).encoded, header: header.encoded, under: key.key)
         let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
@@ -144,7 +182,7 @@ extension EngineStep {
         logs[lane] = log
         try ledger.set(.ownLogs, to: logs.encoded)
         try noteRead(mark)
-        try noteReported()
+        try noteReported(marks)
         return mark
     }
 
@@ -167,16 +205,22 @@ extension EngineStep {
 
     // Notes
 
-    /// The marks that moved since the last batch of this device.
+    /// The marks that moved since this device reported them, those of removed devices first: others depend on them.
     private func marksToReport() throws(KeychainFailure) -> [LogMark] {
         let reported = try reportedOrigins()
+        var (urgent, others): ([LogMark], [LogMark]) = ([], [])
+        for mark in try readMarks() where !mark.signature.isEmpty && !reported.contains(mark.origin) {
+            if isOfRemovedDevice(mark.device) { urgent.append(mark) } else { others.append(mark) }
+        }
+        return urgent + others
+    }
+
+    /// How far this device has read the logs of others.
+    private func readMarks() throws(KeychainFailure) -> [LogMark] {
         var marks: [LogMark] = []
         for log in try ledger.logs() {
-            for mark in try ledger.marks(of: log)
-            where mark.device != device && !mark.signature.isEmpty && !reported.contains(mark.origin) {
-                guard try ledger.isRead(mark.origin) else { continue }
-                marks.append(mark)
-                if marks.count == BatchNotes.largestMarkCount { return marks }
+            for mark in try ledger.marks(of: log) where mark.device != device {
+                if try ledger.isRead(mark.origin) { marks.append(mark) }
             }
         }
         return marks
@@ -187,19 +231,15 @@ extension EngineStep {
         return Set(try stored { () throws(FormatError) in try StoredList.origins(bytes) })
     }
 
-    private func noteReported() throws(KeychainFailure) {
-        var origins: [Origin] = []
-        for log in try ledger.logs() {
-            for mark in try ledger.marks(of: log) where mark.device != device {
-                if try ledger.isRead(mark.origin) { origins.append(mark.origin) }
-            }
-        }
-        try ledger.set(.notes, to: StoredList.encoded(origins.sorted()))
+    /// Remembers which marks were reported, except for those that have moved since.
+    private func noteReported(_ marks: [LogMark]) throws(KeychainFailure) {
+        let reported = try reportedOrigins().union(marks.map(\.origin))
+        try ledger.set(.notes, to: StoredList.encoded(readMarks().map(\.origin).filter { reported.contains($0) }.sorted()))
     }
 
     /// Returns whether others depend on what this device has read: the log of a removed device ends where the last one stopped.
     private func mustReportMarks() throws(KeychainFailure) -> Bool {
         guard !roster.removed.isEmpty else { return false }
-        return try marksToReport().contains { isOfRemovedDevice($0.device) }
+        return try marksToReport().first.map { isOfRemovedDevice($0.device) } ?? false
     }
 }

@@ -12,6 +12,7 @@ extension EngineStep {
             let cipher = cipher
             let statement = try stored { () throws(FormatError) in try Statement(entry.bytes, cipher: cipher) }
             engine.memory.statements[statement.hash] = statement
+            engine.memory.statementCounts[statement.author, default: 0] += 1
         }
         engine.memory.areStatementsLoaded = true
         evaluateRoster()
@@ -20,9 +21,12 @@ extension EngineStep {
     private mutating func evaluateRoster() {
         let statements = engine.memory.statements.values.sorted { $0.hash < $1.hash }
         engine.memory.roster = Roster(statements, circle: circle)
+        observe(.evaluatedStatements)
+        engine.memory.missingLaneKeys = []
         engine.memory.withoutKey = []
         engine.memory.rejected = []
         engine.memory.unusablePieces = []
+        findUnreadStatements()
         if roster.missing.isEmpty {
             engine.memory.missingSince = nil
         } else {
@@ -31,43 +35,56 @@ extension EngineStep {
     }
 
     mutating func receiveStatement(_ hash: StatementHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
-        guard engine.memory.statements[hash] == nil else { return }
-        guard engine.memory.statements.count < StatementGraph.largestCount else {
-            engine.memory.rejected.insert(name)
-            return
-        }
+        guard engine.memory.statements[hash] == nil, engine.memory.receivedStatements[hash] == nil else { return }
         let cipher = cipher
-        guard let statement = parsed(by: nil, { () throws(FormatError) in try Statement(bytes, cipher: cipher) }) else {
-            engine.memory.rejected.insert(name)
-            return
-        }
-        guard statement.hash == hash, statement.circle == circle, let signer = signingKey(of: statement.author, statement),
-            cipher.isValid(statement.signature, of: Statement.signedMessage(hash), by: signer) || isPlanted(.unsignedStatements)
+        // Until the next evaluation, or the next listing: the author's admission may come later.
+        guard let statement = parsed(by: nil, { () throws(FormatError) in try Statement(bytes, cipher: cipher) }), statement.hash == hash,
+            isAcceptable(statement)
         else {
-            // The author's admission may come later.
             engine.memory.rejected.insert(name)
             return
         }
-        try add(statement, bytes)
+        engine.memory.receivedStatements[hash] = statement
+        engine.memory.statementCounts[statement.author, default: 0] += 1
     }
 
-    /// Returns the key of a statement's author, which a statement that is known introduces.
-    private func signingKey(of author: DeviceID, _ statement: Statement) -> [UInt8]? {
+    /// Returns whether a received statement may count, and its author has not made too many.
+    ///
+    /// Each device has a share of its own, so none keeps another one's removal from being read.
+    private func isAcceptable(_ statement: Statement) -> Bool {
+        guard statement.circle == circle, (engine.memory.statementCounts[statement.author] ?? 0) < limits.statementsOfDevice,
+            engine.memory.statements.count + engine.memory.receivedStatements.count < StatementGraph.largestCount,
+            let signer = signingKey(of: statement)
+        else { return false }
+        return cipher.isValid(statement.signature, of: Statement.signedMessage(statement.hash), by: signer)
+            || isPlanted(.unsignedStatements)
+    }
+
+    /// Returns the key of a statement's author, which an owner has admitted as one that may make statements.
+    private func signingKey(of statement: Statement) -> [UInt8]? {
         if case .found(let founding) = statement.body { return founding.keys.signing }
-        for known in engine.memory.statements.values {
-            switch known.body {
-            case .found(let founding) where known.author == author: return founding.keys.signing
-            case .admit(let admission) where admission.device == author: return admission.keys.signing
-            default: continue
-            }
-        }
-        return nil
+        return roster.authors[statement.author]?.signing
     }
 
-    private mutating func add(_ statement: Statement, _ bytes: [UInt8]) throws(KeychainFailure) {
+    /// Takes over the statements that were received, in one transaction with what this device states about them.
+    ///
+    /// They are evaluated together once no other one is being read, because an evaluation takes time for each statement that is known.
+    mutating func addReceivedStatements() throws(KeychainFailure) {
+        guard isFolded || isPlanted(.foldAfterMerge), !engine.memory.receivedStatements.isEmpty else { return }
+        let received = engine.memory.receivedStatements.sorted { $0.key < $1.key }.map(\.value)
+        engine.memory.receivedStatements = [:]
+        try add(received)
+    }
+
+    /// Whether a statement was asked for and has not come yet.
+    var isReadingStatements: Bool { engine.memory.reading.contains { $0.utf8.first == UInt8(ascii: "m") } }
+
+    private mutating func add(_ statements: [Statement]) throws(KeychainFailure) {
         let before = roster
-        try ledger.insert(StoredStatement(hash: statement.hash, bytes: bytes))
-        engine.memory.statements[statement.hash] = statement
+        for statement in statements {
+            try ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded))
+            engine.memory.statements[statement.hash] = statement
+        }
         evaluateRoster()
         try learnRemovals(before)
         try testifyAfterVoidAdmission(before)
@@ -108,9 +125,9 @@ extension EngineStep {
         if heads == nil { try joinHeads() }
         let statement = try Statement(
             body, circle: circle, author: device, heads: heads ?? roster.heads, keys: engine.keys, cipher: cipher)
-        let bytes = statement.encoded
-        try ledger.insert(OutgoingObject(name: ObjectName.statement(statement.hash).text, bytes: bytes))
-        try add(statement, bytes)
+        try ledger.insert(OutgoingObject(name: ObjectName.statement(statement.hash).text, bytes: statement.encoded))
+        engine.memory.statementCounts[device, default: 0] += 1
+        try add([statement])
         return statement
     }
 
@@ -140,15 +157,19 @@ extension EngineStep {
 
     /// Returns a lane key, if this device has it or a newer key that wraps it.
     mutating func laneKey(_ id: LaneKeyID) throws(KeychainFailure) -> SharedSecretBytes? {
+        guard !engine.memory.missingLaneKeys.contains(id) else { return nil }
         var tried: Set<LaneKeyID> = []
-        return try laneKey(id, &tried)
+        if let key = try laneKey(id, &tried) { return key }
+        // With these statements it cannot be opened, unless its lane is locked.
+        if let record = roster.laneKey(id), try items.isAvailable(record.lane) { engine.memory.missingLaneKeys.insert(id) }
+        return nil
     }
 
     /// Tries each key once: keys wrap all older ones, so the number of ways from one to another grows exponentially.
     private mutating func laneKey(_ id: LaneKeyID, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
         if let key = engine.memory.laneKeys[id] { return key }
         tried.insert(id)
-        guard let record = roster.laneKeys.first(where: { $0.key == id }), try items.isAvailable(record.lane) else { return nil }
+        guard let record = roster.laneKey(id), try items.isAvailable(record.lane) else { return nil }
         var key: SharedSecretBytes?
         for box in record.boxes where key == nil && box.device == device {
             key = try valid(record) { () throws(KeychainFailure) in
@@ -156,13 +177,9 @@ extension EngineStep {
                     box.bytes, binding: LaneKeyBox.Binding(circle: circle, lane: record.lane, key: id, device: device))
             }
         }
-        if key == nil {
-            for newer in roster.laneKeys where key == nil && newer.lane == record.lane && !tried.contains(newer.key) {
-                for wrapped in newer.olderKeys where key == nil && wrapped.key == id {
-                    guard let newerKey = try laneKey(newer.key, &tried) else { continue }
-                    key = try valid(record) { () throws(KeychainFailure) in try cipher.unwrap(wrapped.bytes, under: newerKey) }
-                }
-            }
+        for wrapping in roster.wrappings[id] ?? [] where key == nil && !tried.contains(wrapping.newer) {
+            guard let newerKey = try laneKey(wrapping.newer, &tried) else { continue }
+            key = try valid(record) { () throws(KeychainFailure) in try cipher.unwrap(wrapping.bytes, under: newerKey) }
         }
         engine.memory.laneKeys[id] = key
         return key
@@ -209,9 +226,7 @@ extension EngineStep {
             guard !lacking.isEmpty else { break }
             guard record.excluded.isDisjoint(with: lacking) || isPlanted(.wrapsForRemoved) else { continue }
             observe(.boxedAgain)
-            let holders = record.holders.union(lacking)
-            try state(.rekey(try rekeying(lane, record.generation, record.key, key, for: lacking, holders: holders)))
-            return
+            return try stateKey(record.key, key, lane, record.generation, for: lacking, holders: record.holders.union(lacking))
         }
         observe(.rekeyed)
         let key = try cipher.makeLaneKey()
@@ -220,7 +235,42 @@ extension EngineStep {
         // The highest generation that counted statements have. One that does not count may be made up.
         let generation = (records.filter { !$0.recipients.isEmpty }.map(\.generation).max() ?? 0) + 1
         let members = roster.members.keys.sorted()
-        try state(.rekey(try rekeying(lane, generation, id, key, for: members, holders: Set(members))))
+        try stateKey(id, key, lane, generation, for: members, holders: Set(members))
+    }
+
+    /// Boxes a key for devices, in as many statements as that takes.
+    ///
+    /// The first one also wraps older keys.
+    private mutating func stateKey(
+        _ id: LaneKeyID, _ key: SharedSecretBytes, _ lane: Lane, _ generation: UInt64, for devices: [DeviceID], holders: Set<DeviceID>
+    ) throws(KeychainFailure) {
+        var olderKeys = try wrappedKeys(lane, under: (id, key), holders: holders)
+        for part in devices.parts(ofCount: limits.keysInStatement) {
+            var boxes: [Statement.Rekeying.Box] = []
+            for device in part {
+                guard let member = roster.members[device] else { continue }
+                let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: device)
+                boxes.append(.init(device: device, bytes: try cipher.sealBox(key, binding: binding, to: member.keys.box(for: lane))))
+            }
+            try state(.rekey(Statement.Rekeying(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: olderKeys)))
+            olderKeys = []
+        }
+    }
+
+    /// Wraps as many older keys as one statement can have, the newest ones.
+    ///
+    /// `boxMissingKeys` wraps the others.
+    private mutating func wrappedKeys(
+        _ lane: Lane, under newer: (id: LaneKeyID, key: SharedSecretBytes), holders: Set<DeviceID>
+    ) throws(KeychainFailure) -> [Statement.Rekeying.WrappedKey] {
+        var wrapped: [Statement.Rekeying.WrappedKey] = []
+        // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
+        for record in roster.laneKeys.reversed() where record.lane == lane && record.key != newer.id && record.mayBeGiven(to: holders) {
+            guard wrapped.count < limits.keysInStatement else { break }
+            guard let older = try laneKey(record.key) else { continue }
+            wrapped.append(.init(key: record.key, bytes: try cipher.wrap(older, under: newer.key)))
+        }
+        return wrapped
     }
 
     /// Boxes the present keys for members that lack them, and wraps under them the keys that lost a race.
@@ -235,6 +285,7 @@ extension EngineStep {
             let wrapped = Set(record.olderKeys.map(\.key))
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
             for other in roster.laneKeys where other.lane == lane && other.key != id && !wrapped.contains(other.key) {
+                guard olderKeys.count < limits.keysInStatement else { break }
                 guard roster.members.keys.contains(where: { !other.recipients.contains($0) }), other.mayBeGiven(to: record.holders),
                     let older = try laneKey(other.key)
                 else {
@@ -247,24 +298,6 @@ extension EngineStep {
             try state(
                 .rekey(Statement.Rekeying(lane: lane, generation: record.generation, key: id, boxes: [], olderKeys: olderKeys)))
         }
-    }
-
-    private mutating func rekeying(
-        _ lane: Lane, _ generation: UInt64, _ id: LaneKeyID, _ key: SharedSecretBytes, for devices: [DeviceID], holders: Set<DeviceID>
-    ) throws(KeychainFailure) -> Statement.Rekeying {
-        var boxes: [Statement.Rekeying.Box] = []
-        for device in devices {
-            guard let member = roster.members[device] else { continue }
-            let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: device)
-            boxes.append(.init(device: device, bytes: try cipher.sealBox(key, binding: binding, to: member.keys.box(for: lane))))
-        }
-        var olderKeys: [Statement.Rekeying.WrappedKey] = []
-        // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
-        for record in roster.laneKeys where record.lane == lane && record.key != id && record.mayBeGiven(to: holders) {
-            guard let older = try laneKey(record.key) else { continue }
-            olderKeys.append(.init(key: record.key, bytes: try cipher.wrap(older, under: key)))
-        }
-        return Statement.Rekeying(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: olderKeys)
     }
 
     // Commands about devices
@@ -282,7 +315,8 @@ extension EngineStep {
     mutating func remove(_ subject: DeviceID) throws(KeychainFailure) {
         guard ownRole == .owner else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can remove a device") }
         guard roster.members[subject] != nil else { return }
-        let checkpoints = engine.memory.checkpoints.filter { $0.value.author == subject }.keys.sorted().suffix(16)
+        let checkpoints = engine.memory.checkpoints.filter { $0.value.author == subject }.keys.sorted()
+            .suffix(Statement.Removal.largestCheckpointCount)
         try state(.remove(Statement.Removal(device: subject, checkpoints: Array(checkpoints))))
         guard subject != device else { return }
         for lane in Lane.allCases { _ = try sealingKey(lane) }

@@ -31,6 +31,7 @@ struct EngineStep {
 
     mutating func observe(_ observation: SyncObservation) { engine.memory.observations.append(observation) }
 
+    /// A step needs at most seven: two for each of two new logs, two for a version that is kept, and one for a delay.
     mutating func randomWord() -> UInt64 { words.popLast() ?? 0 }
 
     mutating func run(_ event: SyncEvent) throws(KeychainFailure) {
@@ -40,6 +41,8 @@ struct EngineStep {
         try compareRows()
         let foldsFirst = !isPlanted(.foldAfterMerge)
         if foldsFirst { try fold() }
+        // Whatever else happens is judged by all statements that are known.
+        if !event.isOfStatement { try addReceivedStatements() }
         switch event {
         case .wake:
             try settleWaiting()
@@ -48,7 +51,9 @@ struct EngineStep {
             engine.memory.listedFolders.remove(.statements)
             engine.memory.reading = []
             engine.memory.creating = []
+            engine.memory.unsendable = []
         case .itemsChanged:
+            engine.memory.unsendable = []
             engine.memory.withoutKey = []
             engine.memory.rejected = []
             try settleWaiting()
@@ -58,7 +63,12 @@ struct EngineStep {
             engine.memory.reading.remove(name)
             // Until the next listing, an object that is not there or of no use is not read again.
             if bytes == nil { engine.memory.rejected.insert(name) }
-            if isFolded || isPlanted(.foldAfterMerge), let bytes { try receive(name, bytes) }
+            if isFolded || isPlanted(.foldAfterMerge), let bytes {
+                try receive(name, bytes)
+            } else if bytes != nil, event.isOfStatement {
+                // It is asked for again.
+                findUnreadStatements()
+            }
         case .created(let name):
             engine.memory.creating.remove(name)
             try ledger.removeOutgoing(name)
@@ -68,6 +78,7 @@ struct EngineStep {
             if engine.memory.reading.remove(name) != nil { engine.memory.rejected.insert(name) }
         case .command(let command): try perform(command)
         }
+        if !engine.memory.receivedStatements.isEmpty, !isReadingStatements { try addReceivedStatements() }
         if !foldsFirst { try fold() }
         if isFolded {
             try checkContents()
@@ -108,18 +119,17 @@ struct EngineStep {
     ///
     /// A batch whose key was never published, because the machine was restored from a snapshot in between, would be lost for everybody.
     private mutating func publish() throws(KeychainFailure) {
-        let objects = try ledger.outgoingObjects(limit: .max).map { (object: $0, rank: Self.publicationRank($0.name)) }
-        guard let first = objects.map(\.rank).min() else { return }
+        let names = try ledger.outgoingNames().map { (name: $0, rank: Self.publicationRank($0)) }
+        guard let first = names.map(\.rank).min() else { return }
         var logs: Set<Substring> = []
-        for entry in objects where entry.rank == first || isPlanted(.batchBeforeItsKey) {
+        for (name, rank) in names where rank == first || isPlanted(.batchBeforeItsKey) {
             // One batch of a log at a time: a gap that a restored machine leaves would hide all later ones.
-            if entry.rank == 1, entry.object.name.utf8.first == UInt8(ascii: "b") {
-                guard logs.insert(entry.object.name.prefix(68)).inserted || isPlanted(.batchesInAnyOrder) else { continue }
+            if rank == 1, name.utf8.first == UInt8(ascii: "b") {
+                guard logs.insert(name.prefix(68)).inserted || isPlanted(.batchesInAnyOrder) else { continue }
             }
             guard engine.memory.creating.count < limits.concurrentReads else { return }
-            if engine.memory.creating.insert(entry.object.name).inserted {
-                effects.append(.create(entry.object.name, entry.object.bytes))
-            }
+            guard engine.memory.creating.insert(name).inserted, let bytes = try ledger.outgoingBytes(name) else { continue }
+            effects.append(.create(name, bytes))
         }
     }
 
@@ -132,9 +142,8 @@ struct EngineStep {
     }
 
     private mutating func dropUnavailableKeys() throws(KeychainFailure) {
-        guard let roster = engine.memory.roster else { return }
-        for record in roster.laneKeys where engine.memory.laneKeys[record.key] != nil {
-            if try !items.isAvailable(record.lane) { engine.memory.laneKeys[record.key] = nil }
+        for id in engine.memory.laneKeys.keys {
+            if let record = roster.laneKey(id), try !items.isAvailable(record.lane) { engine.memory.laneKeys[id] = nil }
         }
     }
 

@@ -27,13 +27,10 @@ package struct SyncEngine {
     package mutating func step(
         _ event: SyncEvent, now: Double, entropy: inout some RandomNumberGenerator, in transaction: SyncTransaction
     ) throws(KeychainFailure) -> [SyncEffect] {
-        var step = EngineStep(self, now: now, words: (0..<4).map { _ in entropy.next() }, transaction)
-        do throws(KeychainFailure) {
-            try step.run(event)
-        } catch {
-            memory = EngineMemory()
-            throw error
-        }
+        var step = EngineStep(self, now: now, words: (0..<8).map { _ in entropy.next() }, transaction)
+        // The step has the only reference, so that it changes large collections without a copy.
+        memory = EngineMemory()
+        try step.run(event)
         memory = step.engine.memory
         return step.effects
     }
@@ -67,11 +64,17 @@ package struct SyncEngine {
 package struct SyncLimits: Sendable {
     /// The number of records of local writes that one step folds.
     package var foldedRecords = 512
-    package var versionsInBatch = 512
+    package var versionsInBatch = BatchContent.largestVersionCount
+    package var replacedVersions = VersionRecord.largestReplacedCount
+    package var marksInBatch = BatchNotes.largestMarkCount
+    /// The number of boxes, and of wrapped keys, in one statement.
+    package var keysInStatement = Statement.Rekeying.largestKeyCount
     /// The size of a batch with more than one version.
     package var batchByteCount = 262_144
     package var pieceByteCount = 245_760
     package var concurrentReads = 64
+    /// The number of statements of one device that count.
+    package var statementsOfDevice = 4_096
     /// Deletions up to this number, or up to a tenth of all items, need no confirmation.
     package var unconfirmedDeletions: UInt64 = 100
     /// A checkpoint is due when so many batches in the storage are covered by none.
@@ -88,17 +91,27 @@ struct EngineMemory {
     var statements: [StatementHash: Statement] = [:]
     var roster: Roster?
     var areStatementsLoaded = false
+    /// The statements that were read and are not evaluated yet.
+    var receivedStatements: [StatementHash: Statement] = [:]
+    /// The numbers of statements by author, including received ones.
+    var statementCounts: [DeviceID: Int] = [:]
     var laneKeys: [LaneKeyID: SharedSecretBytes] = [:]
+    /// The lane keys that cannot be opened with these statements.
+    var missingLaneKeys: Set<LaneKeyID> = []
 
     /// The objects in the storage, by the last listing of each folder.
     var listedBatches: [ListedBatch] = []
     var unread = UnreadBatches()
     var listedStatements: Set<StatementHash> = []
+    /// The listed statements that this device does not have and has not asked for, in descending order.
+    var unreadStatements: [StatementHash] = []
     var listedCheckpoints: [CheckpointHash] = []
     var listedPieces: Set<ObjectHash> = []
     var listedFolders: Set<ObjectName.Folder> = []
     /// Whether the last listing of batches came after the last sealing.
     var maySeal = false
+    /// The pending versions that were found not to be sendable, because they are damaged or too large, since the agent was last woken.
+    var unsendable: Set<SyncVersionID> = []
 
     /// Names whose reading has begun.
     var reading: Set<String> = []
@@ -138,16 +151,24 @@ struct UnreadBatches {
     private var numbers: [LogID: [UInt64: [Origin]]] = [:]
     /// Those whose predecessor was read.
     private(set) var reachable: Set<Origin> = []
+    /// Those that a remaining device has read, so that they count even if their author was removed.
+    private(set) var permitted: Set<Origin> = []
 
-    mutating func insert(_ batch: ListedBatch, isReachable: Bool) {
+    mutating func insert(_ batch: ListedBatch, isReachable: Bool, isPermitted: Bool) {
         all[batch.origin] = batch
         numbers[batch.origin.log, default: [:]][batch.origin.number, default: []].append(batch.origin)
         if isReachable { reachable.insert(batch.origin) }
+        if isPermitted { permitted.insert(batch.origin) }
+    }
+
+    mutating func permit(_ origin: Origin) {
+        if all[origin] != nil { permitted.insert(origin) }
     }
 
     mutating func noteRead(_ origin: Origin) {
         all[origin] = nil
         reachable.remove(origin)
+        permitted.remove(origin)
         // The number comes from another device, and may be the largest.
         let (next, isOverflow) = origin.number.addingReportingOverflow(1)
         guard !isOverflow else { return }

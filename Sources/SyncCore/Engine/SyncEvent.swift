@@ -17,6 +17,14 @@ package enum SyncEvent: Sendable {
     case failed(String)
     /// A person asked for something.
     case command(SyncCommand)
+
+    /// Whether a statement was read, or cannot be read.
+    var isOfStatement: Bool {
+        switch self {
+        case .read(let name, _), .failed(let name): name.utf8.first == UInt8(ascii: "m")
+        case .wake, .itemsChanged, .listed, .created, .command: false
+        }
+    }
 }
 
 /// What a person asks for.

@@ -16,6 +16,7 @@ package enum SyncObservation: String, CaseIterable, Sendable {
     case droppedPending = "dropped a pending version that was published already"
     case republishedPending = "published a pending version once more"
     case coalesced = "replaced a version that was never published"
+    case evaluatedStatements = "evaluated the statements"
     case rekeyed = "made a new lane key"
     case boxedAgain = "boxed a lane key again"
     case wrappedLostKey = "wrapped a lane key that lost a race"

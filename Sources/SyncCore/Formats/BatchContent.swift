@@ -14,6 +14,8 @@ package struct BatchContent: Hashable, Sendable {
     package var versions: [VersionRecord]
 
     package static let largestVersionCount = 512
+    /// The largest content whose batch, padded and signed, has at most `BatchFrame.largestByteCount` bytes.
+    package static let largestByteCount = 1_277_943
     private static let version: UInt8 = 1
 
     package init(notes: BatchNotes, versions: [VersionRecord]) {
@@ -57,10 +59,9 @@ package struct BatchNotes: Hashable, Sendable {
     package var heads: [StatementHash]
     package var deviceName: [UInt8]
 
-    static let largestMarkCount = 4_096
-    static let largestHeadCount = 256
-    static let largestNameByteCount = 256
-    private static let markByteCount = 168
+    package static let largestMarkCount = 512
+    package static let largestHeadCount = 256
+    package static let largestNameByteCount = 256
 
     package init(seconds: Double, marks: [LogMark] = [], heads: [StatementHash] = [], deviceName: [UInt8] = []) {
         self.seconds = seconds
@@ -100,10 +101,14 @@ extension [UInt8] {
     }
 }
 
+extension LogMark {
+    static let byteCount = 168
+}
+
 extension FieldReader {
     mutating func marks(atMost limit: Int) throws(FormatError) -> [LogMark] {
         var marks: [LogMark] = []
-        for _ in 0..<(try count(ofElementsOf: 168, atMost: limit)) {
+        for _ in 0..<(try count(ofElementsOf: LogMark.byteCount, atMost: limit)) {
             let log = LogID(try identifier())
             let device = DeviceID(try identifier())
             let number = try uint64()
@@ -166,8 +171,10 @@ package struct VersionRecord: Hashable, Sendable {
     /// Nil for a deletion.
     package let content: SyncContent?
 
+    /// A version that replaces more is followed by deletions that replace the rest.
+    package static let largestReplacedCount = 2_048
     static let smallestByteCount = 19
-    private static let referenceByteCount = 42
+    static let referenceByteCount = 42
     private static let contentFlag: UInt8 = 1
 
     package init(id: SyncVersionID, replaced: [VersionReference], content: SyncContent?) {
@@ -192,7 +199,7 @@ package struct VersionRecord: Hashable, Sendable {
         id = SyncVersionID(try reader.identifier())
         let flags = try reader.byte()
         guard flags & ~Self.contentFlag == 0 else { throw .newer }
-        let count = try reader.count(ofElementsOf: Self.referenceByteCount)
+        let count = try reader.count(ofElementsOf: Self.referenceByteCount, atMost: Self.largestReplacedCount)
         var replaced: [VersionReference] = []
         replaced.reserveCapacity(count)
         for _ in 0..<count {
@@ -205,8 +212,10 @@ package struct VersionRecord: Hashable, Sendable {
 }
 
 extension SyncContent {
-    /// The largest attributes or secret that synchronize.
+    /// The largest sum of attributes and secret that synchronizes.
     package static let largestByteCount = 1_048_576
+
+    var byteCount: Int { attributes.count + (secret?.count ?? 0) }
 
     func append(to bytes: inout [UInt8]) {
         bytes.append(itemClass.code)
@@ -222,7 +231,7 @@ extension SyncContent {
         else { throw .malformed }
         let attributes = try reader.counted(atMost: Self.largestByteCount)
         let presence = try reader.byte()
-        let secret = try reader.counted(atMost: Self.largestByteCount)
+        let secret = try reader.counted(atMost: Self.largestByteCount - attributes.count)
         guard presence == 1 || (presence == 0 && secret.isEmpty) else { throw .malformed }
         self.init(itemClass: itemClass, accessibility: accessibility, attributes: attributes, secret: presence == 1 ? secret : nil)
     }

@@ -13,7 +13,7 @@ package struct BatchFrame: Hashable, Sendable {
     package let sealed: SealedContent
     package let signature: [UInt8]
 
-    /// The largest batch: one item of the largest size with its padding.
+    /// The largest batch: an item of the largest size that replaces as many versions as one can, the longest notes, and the padding.
     package static let largestByteCount = 1_310_720
     private static let version: UInt8 = 1
 

@@ -73,6 +73,8 @@ package struct CheckpointContent: Hashable, Sendable {
     package let seconds: Double
     package let pieces: [Piece]
 
+    static let largestPieceCount = Int(UInt16.max)
+
     package struct Piece: Hashable, Sendable {
         package let kind: CheckpointPiece.Kind
         package let hash: ObjectHash
@@ -104,7 +106,7 @@ package struct CheckpointContent: Hashable, Sendable {
         try reader.version(1)
         seconds = try reader.seconds()
         var pieces: [Piece] = []
-        for _ in 0..<(try reader.count(ofElementsOf: 33)) {
+        for _ in 0..<(try reader.count(ofElementsOf: 33, atMost: Self.largestPieceCount)) {
             guard let kind = CheckpointPiece.Kind(rawValue: try reader.byte()) else { throw .newer }
             pieces.append(Piece(kind: kind, hash: try reader.hash()))
         }

@@ -60,6 +60,8 @@ package struct Statement: Hashable, Sendable {
         /// Checkpoints of the removed device that stay usable.
         package let checkpoints: [CheckpointHash]
 
+        static let largestCheckpointCount = 16
+
         package init(device: DeviceID, checkpoints: [CheckpointHash]) {
             self.device = device
             self.checkpoints = checkpoints
@@ -74,6 +76,11 @@ package struct Statement: Hashable, Sendable {
         package let key: LaneKeyID
         package let boxes: [Box]
         package let olderKeys: [WrappedKey]
+
+        /// The largest number of boxes, and of wrapped keys, in one statement.
+        ///
+        /// Several statements describe a key with more.
+        static let largestKeyCount = 4_096
 
         package struct Box: Hashable, Sendable {
             package let device: DeviceID
@@ -117,7 +124,7 @@ package struct Statement: Hashable, Sendable {
 }
 
 extension Statement {
-    /// The largest statement: a lane key boxed for 10,000 devices.
+    /// The largest statement, which is greater than one with the largest number of heads, boxes, and wrapped keys.
     package static let largestByteCount = 1_048_576
     private static let version: UInt8 = 1
     private static let suite: UInt8 = 1
@@ -267,18 +274,20 @@ extension Statement.Body {
         case 3:
             let device = DeviceID(try reader.identifier())
             var checkpoints: [CheckpointHash] = []
-            for _ in 0..<(try reader.count(ofElementsOf: 32, atMost: 16)) { checkpoints.append(try reader.hash()) }
+            for _ in 0..<(try reader.count(ofElementsOf: 32, atMost: Statement.Removal.largestCheckpointCount)) {
+                checkpoints.append(try reader.hash())
+            }
             self = .remove(Statement.Removal(device: device, checkpoints: checkpoints))
         case 4:
             guard let lane = Lane(rawValue: try reader.byte()) else { throw .malformed }
             let generation = try reader.uint64()
             let key = LaneKeyID(try reader.identifier())
             var boxes: [Statement.Rekeying.Box] = []
-            for _ in 0..<(try reader.count(ofElementsOf: 96, atMost: 10_000)) {
+            for _ in 0..<(try reader.count(ofElementsOf: 96, atMost: Statement.Rekeying.largestKeyCount)) {
                 boxes.append(.init(device: DeviceID(try reader.identifier()), bytes: try reader.bytes(LaneKeyBox.byteCount)))
             }
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
-            for _ in 0..<(try reader.count(ofElementsOf: 56, atMost: 10_000)) {
+            for _ in 0..<(try reader.count(ofElementsOf: 56, atMost: Statement.Rekeying.largestKeyCount)) {
                 olderKeys.append(.init(key: LaneKeyID(try reader.identifier()), bytes: try reader.bytes(40)))
             }
             self = .rekey(

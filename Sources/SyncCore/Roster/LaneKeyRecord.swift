@@ -40,6 +40,8 @@ package struct LaneKeyRecord: Hashable, Sendable {
     static func records(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) -> [LaneKeyRecord] {
         var records: [LaneKeyRecord] = []
         var indices: [LaneKeyID: Int] = [:]
+        var removals: [Int] = []
+        var removed: Set<DeviceID> = []
         for (number, statement) in graph.statements.enumerated() {
             guard authority.isAuthorized[number], case .rekey(let rekeying) = statement.body else { continue }
             let index: Int
@@ -55,9 +57,11 @@ package struct LaneKeyRecord: Hashable, Sendable {
             records[index].generation = min(records[index].generation, rekeying.generation)
             records[index].holders.insert(statement.author)
             records[index].holders.formUnion(rekeying.boxes.map(\.device))
-            var removed: Set<DeviceID> = []
-            for earlier in 0..<number where graph.known[number].contains(earlier) && authority.isAuthorized[earlier] {
-                if let device = graph.removed[earlier] { removed.insert(device) }
+            let known = authority.removals.filter { graph.known[number].contains($0) }
+            // Most authors know the same removals as the one before.
+            if known != removals {
+                removals = known
+                removed = Set(known.compactMap { graph.removed[$0] })
             }
             records[index].excluded.formUnion(removed)
             if isCounted[number] { records[index].madeAfterRemovals = records[index].madeAfterRemovals?.intersection(removed) ?? removed }
@@ -65,22 +69,24 @@ package struct LaneKeyRecord: Hashable, Sendable {
             records[index].olderKeys += rekeying.olderKeys
             if isCounted[number] { records[index].recipients.formUnion(rekeying.boxes.map(\.device)) }
         }
-        excludeHoldersOfWrappedKeys(&records)
+        excludeHoldersOfWrappedKeys(&records, indices)
         return records.sorted { ($0.lane.rawValue, $0.generation, $0.key) < ($1.lane.rawValue, $1.generation, $1.key) }
     }
 
     /// Who gets a key gets the keys that are wrapped under it.
-    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord]) {
-        var isChanged = true
-        while isChanged {
-            isChanged = false
-            for index in records.indices {
-                for wrapped in records[index].olderKeys {
-                    guard let other = records.first(where: { $0.key == wrapped.key }), !other.excluded.isSubset(of: records[index].excluded)
-                    else { continue }
-                    records[index].excluded.formUnion(other.excluded)
-                    isChanged = true
-                }
+    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord], _ indices: [LaneKeyID: Int]) {
+        var wrappers: [[Int]] = Array(repeating: [], count: records.count)
+        for index in records.indices {
+            for wrapped in records[index].olderKeys {
+                if let older = indices[wrapped.key], wrappers[older].last != index { wrappers[older].append(index) }
+            }
+        }
+        var changed = records.indices.filter { !records[$0].excluded.isEmpty }
+        while let older = changed.popLast() {
+            let excluded = records[older].excluded
+            for index in wrappers[older] where !excluded.isSubset(of: records[index].excluded) {
+                records[index].excluded.formUnion(excluded)
+                changed.append(index)
             }
         }
     }

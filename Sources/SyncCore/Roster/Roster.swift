@@ -19,6 +19,18 @@ package struct Roster: Sendable {
     package private(set) var laneKeys: [LaneKeyRecord] = []
     /// The public keys of every device that an owner admitted, also of removed ones.
     package private(set) var publicKeys: [DeviceID: DevicePublicKeys] = [:]
+    /// The public keys of every device that an owner admitted as an owner or a writer, also if the admission is void.
+    ///
+    /// What others state never counts.
+    package private(set) var authors: [DeviceID: DevicePublicKeys] = [:]
+    /// The newer keys of the same lane under which a key is wrapped, in ascending order.
+    private(set) var wrappings: [LaneKeyID: [Wrapping]] = [:]
+    private var laneKeyIndices: [LaneKeyID: Int] = [:]
+
+    struct Wrapping {
+        let newer: LaneKeyID
+        let bytes: [UInt8]
+    }
 
     package struct Member: Hashable, Sendable {
         package let keys: DevicePublicKeys
@@ -38,10 +50,8 @@ package struct Roster: Sendable {
         var isCounted: [Bool] = []
         var roles: [DeviceID: (role: DeviceRole, isKit: Bool)] = [:]
         for (number, statement) in graph.statements.enumerated() {
-            let supports = authority.supports[number]
-            isCounted.append(
-                authority.isAuthorized[number] && (supports.isEmpty || supports.contains { isCounted[$0] })
-                    && !standing.isVoid(number, graph))
+            let isSupported = authority.isSupported(number, graph) { isCounted[$0] }
+            isCounted.append(authority.isAuthorized[number] && isSupported && !standing.isVoid(number))
             guard isCounted[number] else { continue }
             counted.insert(statement.hash)
             switch statement.body {
@@ -67,7 +77,32 @@ package struct Roster: Sendable {
         heads = maximalStatements(graph, isCounted)
         for (author, head) in graph.missing where members[author] != nil { missing.insert(head) }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
+        noteWrappings()
+        noteAuthors(graph, authority)
     }
+
+    private mutating func noteWrappings() {
+        for (index, record) in laneKeys.enumerated() { laneKeyIndices[record.key] = index }
+        for record in laneKeys {
+            for wrapped in record.olderKeys where laneKey(wrapped.key)?.lane == record.lane {
+                wrappings[wrapped.key, default: []].append(Wrapping(newer: record.key, bytes: wrapped.bytes))
+            }
+        }
+    }
+
+    private mutating func noteAuthors(_ graph: StatementGraph, _ authority: StatementAuthority) {
+        for (device, admissions) in authority.admissions {
+            for admission in admissions where graph.admittedRoles[admission]?.mayWrite == true {
+                switch graph.statements[admission].body {
+                case .found(let founding): authors[device] = founding.keys
+                case .admit(let admission): authors[device] = admission.keys
+                case .remove, .rekey, .witness: break
+                }
+            }
+        }
+    }
+
+    func laneKey(_ id: LaneKeyID) -> LaneKeyRecord? { laneKeyIndices[id].map { laneKeys[$0] } }
 
     /// A planted fault: lets an admission that no removal lists, because the storage withheld it, bring a removed device back.
     private func isAdmittedAgain(_ device: DeviceID, _ graph: StatementGraph, _ isCounted: [Bool]) -> Bool {
@@ -80,60 +115,11 @@ package struct Roster: Sendable {
     }
 
     private func maximalStatements(_ graph: StatementGraph, _ isCounted: [Bool]) -> [StatementHash] {
-        var isListed = Array(repeating: false, count: isCounted.count)
-        for number in isCounted.indices where isCounted[number] {
-            for earlier in 0..<number where graph.known[number].contains(earlier) { isListed[earlier] = true }
+        var listed = graph.noNumbers
+        // Most statements are listed by a later one that lists their predecessors too.
+        for number in isCounted.indices.reversed() where isCounted[number] && !listed.contains(number) {
+            listed.formUnion(graph.known[number])
         }
-        return isCounted.indices.filter { isCounted[$0] && !isListed[$0] }.map { graph.statements[$0].hash }.sorted()
-    }
-}
-
-/// Who had the right to make a statement, by what its author counted.
-struct StatementAuthority {
-    private(set) var isAuthorized: [Bool] = []
-    /// For each statement, the admissions of its author that the author counted; it rests on any of them.
-    ///
-    /// Two owners may admit one device, and one of the two admissions may be void.
-    private(set) var supports: [[Int]] = []
-
-    init(_ graph: StatementGraph, circle: CircleID) {
-        var admissions: [Int] = []
-        var removals: [Int] = []
-        var rekeyings: [Int] = []
-        for (number, statement) in graph.statements.enumerated() {
-            let known = graph.known[number]
-            let support = admissions.filter { known.contains($0) && graph.admitted[$0] == statement.author }
-            let role = support.compactMap { graph.admittedRoles[$0] }.max { $0.rawValue < $1.rawValue }
-            let isRemoved = removals.contains { known.contains($0) && graph.removed[$0] == statement.author }
-            var isValid = statement.circle == circle
-            switch statement.body {
-            case .found: break
-            case .admit, .remove: isValid = isValid && role == .owner && !isRemoved
-            case .rekey(let rekeying):
-                let highest = rekeyings.lazy.filter { known.contains($0) }.compactMap {
-                    graph.statements[$0].body.generation(of: rekeying.lane)
-                }
-                .max()
-                isValid =
-                    isValid && role?.mayWrite == true && !isRemoved && rekeying.generation > 0
-                    && (rekeying.generation - 1 <= highest ?? 0)
-            case .witness: isValid = isValid && role?.mayWrite == true && !isRemoved
-            }
-            isAuthorized.append(isValid)
-            supports.append(support)
-            guard isValid else { continue }
-            switch statement.body {
-            case .found, .admit: admissions.append(number)
-            case .remove: removals.append(number)
-            case .rekey: rekeyings.append(number)
-            case .witness: break
-            }
-        }
-    }
-}
-
-extension Statement.Body {
-    func generation(of lane: Lane) -> UInt64? {
-        if case .rekey(let rekeying) = self, rekeying.lane == lane { rekeying.generation } else { nil }
+        return isCounted.indices.filter { isCounted[$0] && !listed.contains($0) }.map { graph.statements[$0].hash }.sorted()
     }
 }

@@ -7,136 +7,211 @@ internal import KeychainCore
 /// that a remaining device listed. There is no seniority: of devices that remove each other, all removals stand. A removal by the recovery kit
 /// is never void.
 struct StandingRemovals {
+    private let graph: StatementGraph
+    private let authority: StatementAuthority
     private var standing: [Int] = []
-    private var authority: StatementAuthority
-    /// The statements that no standing removal makes void and that therefore testify for others.
-    private var isSafe: [Bool]
+    private var isStanding: [Bool]
+    /// What the statements list that no standing removal makes void.
+    private var testimony: Testimony
+    /// For each removed device, what at least one of the standing removals lists.
+    private var listed: [DeviceID: NumberSet] = [:]
+    /// For each pair of devices, whether the first one removed the second one.
+    private let removers: Set<[DeviceID]>
 
     init(_ graph: StatementGraph, _ authority: StatementAuthority) {
+        self.graph = graph
         self.authority = authority
-        isSafe = authority.isAuthorized
-        var undecided = graph.statements.indices.filter { graph.removed[$0] != nil && authority.isAuthorized[$0] }
-        while !undecided.isEmpty { decideSources(&undecided, graph) }
-        standing.sort()
-        findSafeStatements(graph, accusing: standing)
+        isStanding = Array(repeating: false, count: graph.statements.count)
+        testimony = Testimony(graph)
+        removers = Set(authority.removals.map { [graph.authors[$0], graph.removed[$0]].compactMap(\.self) })
+        var undecided = authority.removals
+        while !undecided.isEmpty { decideSources(&undecided) }
+        for removal in standing {
+            guard let device = graph.removed[removal] else { continue }
+            listed[device, default: graph.noNumbers].formUnion(graph.known[removal])
+            listed[device]?.insert(removal)
+        }
+        if !standing.isEmpty { findTestimony(accusing: standing) }
     }
 
     /// Moves the removals that no other one makes void to the standing ones, and drops those that they make void.
-    private mutating func decideSources(_ undecided: inout [Int], _ graph: StatementGraph) {
-        findSafeStatements(graph, accusing: standing + undecided)
+    private mutating func decideSources(_ undecided: inout [Int]) {
+        findTestimony(accusing: standing + undecided)
         // The edges of the graph in which one removal makes another one void.
-        var targets: [Set<Int>] = []
-        for removal in undecided { targets.append(voidedRemovals(by: removal, undecided, graph)) }
-        let sources = Self.sourceComponents(undecided, targets)
-        standing += sources
-        var decided = Set(sources)
-        for (position, removal) in undecided.enumerated() where sources.contains(removal) { decided.formUnion(targets[position]) }
-        undecided.removeAll { decided.contains($0) }
+        let positions = Dictionary(uniqueKeysWithValues: undecided.enumerated().map { ($1, $0) })
+        let targets = undecided.map { removal in voidedStatements(by: removal).compactMap { isByKit($0) ? nil : positions[$0] } }
+        var isDecided = SourceComponents.find(targets)
+        for position in undecided.indices where isDecided[position] {
+            standing.append(undecided[position])
+            isStanding[undecided[position]] = true
+        }
+        for position in undecided.indices where isStanding[undecided[position]] {
+            for target in targets[position] { isDecided[target] = true }
+        }
+        undecided = undecided.indices.filter { !isDecided[$0] }.map { undecided[$0] }
     }
 
-    private func voidedRemovals(by removal: Int, _ others: [Int], _ graph: StatementGraph) -> Set<Int> {
-        // The kit is no machine that can be stolen, so what it removes cannot remove it.
-        guard !isByKit(removal, graph) else { return voidedRemovals(by: removal, among: others, graph) }
+    /// Returns the statements that a removal makes void, or of which it makes void every admission on which they rest.
+    private func voidedStatements(by removal: Int) -> [Int] {
+        guard let device = graph.removed[removal] else { return [] }
         // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover
         // removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
-        let isMutual = graph.statements.indices.contains { other in
-            authority.isAuthorized[other] && graph.authors[other] == graph.removed[removal]
-                && graph.removed[other] == graph.authors[removal]
+        //
+        // The kit is no machine that can be stolen, so what it removes cannot remove it.
+        if !isByKit(removal), removers.contains([device, graph.authors[removal]]), !isPlanted(.seniority) || !isSenior(removal) {
+            return []
         }
-        guard !isMutual || isPlanted(.seniority) && isSenior(removal, graph) else { return [] }
-        return voidedRemovals(by: removal, among: others, graph)
-    }
-
-    private func voidedRemovals(by removal: Int, among others: [Int], _ graph: StatementGraph) -> Set<Int> {
-        let isVoided = voidedStatements(by: removal, graph)
-        return Set(others.filter { $0 != removal && !isByKit($0, graph) && isVoided[$0] })
-    }
-
-    /// Returns for each statement whether a removal makes it void, or every admission on which it rests.
-    private func voidedStatements(by removal: Int, _ graph: StatementGraph) -> [Bool] {
-        var isVoided: [Bool] = []
-        for number in graph.statements.indices {
-            let supports = authority.supports[number]
-            isVoided.append(
-                !supports.isEmpty && supports.allSatisfy { isVoided[$0] }
-                    || graph.authors[number] == graph.removed[removal] && !graph.lists(removal, number) && !isWitnessed(number, graph))
+        var voided = graph.numbers(of: device).filter { !graph.lists(removal, $0) && !isWitnessed($0) }
+        guard !voided.isEmpty else { return [] }
+        var isVoided = graph.noNumbers
+        for number in voided { isVoided.insert(number) }
+        var next = 0
+        while next < voided.count {
+            let admission = voided[next]
+            next += 1
+            guard authority.isAuthorized[admission], let admitted = graph.admitted[admission] else { continue }
+            for number in graph.numbers(of: admitted) where graph.known[number].contains(admission) && !isVoided.contains(number) {
+                guard authority.supports(of: number, graph).allSatisfy({ isVoided.contains($0) }) else { continue }
+                isVoided.insert(number)
+                voided.append(number)
+            }
         }
-        return isVoided
+        return voided.filter { $0 != removal }
     }
 
     /// A planted fault: prefers the device that has been a member for longer.
-    private func isSenior(_ removal: Int, _ graph: StatementGraph) -> Bool {
-        guard let admission = authority.supports[removal].first else { return false }
+    private func isSenior(_ removal: Int) -> Bool {
+        guard let admission = authority.supports(of: removal, graph).first(where: { _ in true }) else { return false }
         return graph.admitted.prefix(admission).allSatisfy { $0 != graph.removed[removal] }
     }
 
-    private func isByKit(_ number: Int, _ graph: StatementGraph) -> Bool {
-        authority.supports[number].contains { graph.isKitAdmission[$0] }
-    }
+    private func isByKit(_ number: Int) -> Bool { authority.supports(of: number, graph).contains { graph.isKitAdmission[$0] } }
 
     /// Returns whether a standing removal makes the statement itself void.
     ///
     /// What it rests on is judged separately.
-    func isVoid(_ number: Int, _ graph: StatementGraph) -> Bool {
-        guard graph.removed[number] == nil else { return !standing.contains(number) }
-        return isVoid(number, by: standing, graph)
-    }
-
-    private func isVoid(_ number: Int, by removals: [Int], _ graph: StatementGraph) -> Bool {
-        let author = graph.authors[number]
-        let relevant = removals.filter { graph.removed[$0] == author }
-        if relevant.isEmpty || relevant.contains(where: { graph.lists($0, number) }) { return false }
-        return !isWitnessed(number, graph)
+    func isVoid(_ number: Int) -> Bool {
+        guard graph.removed[number] == nil else { return !isStanding[number] }
+        guard let listed = listed[graph.authors[number]], !listed.contains(number) else { return false }
+        return !isWitnessed(number)
     }
 
     /// Returns whether a safe statement of another device lists this one.
-    private func isWitnessed(_ number: Int, _ graph: StatementGraph) -> Bool {
-        if isPlanted(.removalVoidsUnlisted) { return false }
-        return isSafe.indices.contains { later in
-            isSafe[later] && graph.known[later].contains(number) && graph.authors[later] != graph.authors[number]
-        }
+    private func isWitnessed(_ number: Int) -> Bool {
+        !isPlanted(.removalVoidsUnlisted) && testimony.covers(number, of: graph.authors[number])
     }
 
-    /// Finds the least set of statements such that each rests only on statements that no removal concerns, that the removal lists, or that a
-    /// safe statement lists.
-    private mutating func findSafeStatements(_ graph: StatementGraph, accusing removals: [Int]) {
-        isSafe = Array(repeating: false, count: graph.statements.count)
-        guard !removals.isEmpty else {
-            isSafe = authority.isAuthorized
-            return
+    /// Finds the least set of safe statements, each of which rests only on safe statements, and which no removal concerns, or which all
+    /// removals of its author list, or which a safe statement of another device lists.
+    private mutating func findTestimony(accusing removals: [Int]) {
+        var unaccused: [DeviceID: NumberSet] = [:]
+        for removal in removals {
+            guard let device = graph.removed[removal] else { continue }
+            var listed = graph.known[removal]
+            listed.insert(removal)
+            if unaccused[device]?.formIntersection(listed) == nil { unaccused[device] = listed }
         }
-        var isChanged = true
-        while isChanged {
-            isChanged = false
-            for number in graph.statements.indices where !isSafe[number] && authority.isAuthorized[number] {
-                let supports = authority.supports[number]
-                guard supports.isEmpty || supports.contains(where: { isSafe[$0] }) else { continue }
-                let relevant = removals.filter { graph.removed[$0] == graph.authors[number] }
-                if relevant.allSatisfy({ graph.lists($0, number) }) || isWitnessed(number, graph) {
-                    isSafe[number] = true
-                    isChanged = true
-                }
+        testimony = Testimony(graph)
+        var isSafe = Array(repeating: false, count: graph.statements.count)
+        var unheard: [Int] = []
+        func isBelievable(_ number: Int) -> Bool {
+            guard !isSafe[number], authority.isAuthorized[number] else { return false }
+            return unaccused[graph.authors[number]]?.contains(number) ?? true || isWitnessed(number)
+        }
+        for number in graph.statements.indices where isBelievable(number) {
+            guard authority.isSupported(number, graph, where: { isSafe[$0] }) else { continue }
+            isSafe[number] = true
+            unheard.append(number)
+        }
+        while let witness = unheard.popLast() {
+            for number in testimony.hear(graph.authors[witness], graph.known[witness]) where isBelievable(number) {
+                guard authority.isSupported(number, graph, where: { isSafe[$0] }) else { continue }
+                isSafe[number] = true
+                unheard.append(number)
+            }
+            guard let admitted = graph.admitted[witness] else { continue }
+            for number in graph.numbers(of: admitted) where graph.known[number].contains(witness) && isBelievable(number) {
+                isSafe[number] = true
+                unheard.append(number)
             }
         }
     }
+}
 
-    /// Returns the removals in the strongly connected components into which no edge leads from outside.
-    private static func sourceComponents(_ removals: [Int], _ targets: [Set<Int>]) -> [Int] {
-        let index = Dictionary(uniqueKeysWithValues: removals.enumerated().map { ($1, $0) })
-        // What each removal makes void, directly or through others.
-        let reach = targets.map { direct in
-            var reached = direct
-            var remaining = direct.sorted()
-            while let next = remaining.popLast() {
-                guard let position = index[next] else { continue }
-                for target in targets[position].sorted() where reached.insert(target).inserted { remaining.append(target) }
-            }
-            return reached
+/// Which statements are listed by others, and whether by other devices than their authors.
+struct Testimony {
+    /// The first device found to list a statement.
+    private var witnesses: [DeviceID?]
+    /// The statements that several devices list.
+    private var confirmed: NumberSet
+    /// What each device lists.
+    private var heard: [DeviceID: NumberSet] = [:]
+    private let noNumbers: NumberSet
+
+    init(_ graph: StatementGraph) {
+        witnesses = Array(repeating: nil, count: graph.statements.count)
+        noNumbers = graph.noNumbers
+        confirmed = noNumbers
+    }
+
+    /// Notes what a device lists, and returns the statements that it or a second device is the first to list.
+    ///
+    /// Each statement is returned at most twice.
+    mutating func hear(_ device: DeviceID, _ known: NumberSet) -> [Int] {
+        var new: [Int] = []
+        known.forEach(notIn: confirmed, heard[device] ?? noNumbers) { new.append($0) }
+        if heard[device]?.formUnion(known) == nil { heard[device] = known }
+        for number in new {
+            if witnesses[number] == nil { witnesses[number] = device } else { confirmed.insert(number) }
         }
-        return removals.indices.filter { position in
-            removals.indices.allSatisfy { other in
-                !reach[other].contains(removals[position]) || reach[position].contains(removals[other]) || other == position
+        return new
+    }
+
+    /// Returns whether another device than the author lists a statement.
+    func covers(_ number: Int, of author: DeviceID) -> Bool {
+        confirmed.contains(number) || witnesses[number].map { $0 != author } ?? false
+    }
+}
+
+/// The strongly connected components of a graph into which no edge leads from outside.
+enum SourceComponents {
+    /// Returns for each node whether it belongs to such a component.
+    ///
+    /// Of the nodes in reverse order of completion by a depth-first search, each that no earlier one reaches is in such a component, and the
+    /// component consists of the nodes that reach it.
+    static func find(_ targets: [[Int]]) -> [Bool] {
+        var sources: [[Int]] = Array(repeating: [], count: targets.count)
+        for (node, targets) in targets.enumerated() { for target in targets { sources[target].append(node) } }
+        var isVisited = Array(repeating: false, count: targets.count)
+        var completed: [Int] = []
+        for node in targets.indices { search(from: node, targets, &isVisited) { completed.append($0) } }
+        isVisited = Array(repeating: false, count: targets.count)
+        var roots: [Int] = []
+        for node in completed.reversed() where !isVisited[node] {
+            roots.append(node)
+            search(from: node, targets, &isVisited) { _ in }
+        }
+        var isSource = Array(repeating: false, count: targets.count)
+        for node in roots { search(from: node, sources, &isSource) { _ in } }
+        return isSource
+    }
+
+    /// Visits the nodes that can be reached and were not visited, without recursion, and calls `complete` after the successors of each.
+    private static func search(from start: Int, _ targets: [[Int]], _ isVisited: inout [Bool], _ complete: (Int) -> Void) {
+        guard !isVisited[start] else { return }
+        isVisited[start] = true
+        var stack = [(node: start, next: 0)]
+        while let (node, next) = stack.last {
+            if next == targets[node].count {
+                complete(node)
+                stack.removeLast()
+                continue
             }
-        }.map { removals[$0] }
+            stack[stack.count - 1].next += 1
+            let target = targets[node][next]
+            guard !isVisited[target] else { continue }
+            isVisited[target] = true
+            stack.append((target, 0))
+        }
     }
 }

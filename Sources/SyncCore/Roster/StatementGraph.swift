@@ -8,8 +8,8 @@ internal import KeychainCore
 /// A statement whose predecessors are not all there is left out. Otherwise a device from which the storage hides a removal, but not the new
 /// lane key that follows it, would take the removed device for a member that lacks the key.
 struct StatementGraph {
-    let statements: [Statement]
-    let authors: [DeviceID]
+    private(set) var statements: [Statement] = []
+    private(set) var authors: [DeviceID] = []
     /// The device that each statement makes a member, its role, and whether it is a recovery kit.
     private(set) var admitted: [DeviceID?] = []
     private(set) var admittedRoles: [DeviceRole?] = []
@@ -20,60 +20,68 @@ struct StatementGraph {
     private(set) var known: [NumberSet] = []
     /// The statements that are not there although others name them, each with the author of such a statement.
     private(set) var missing: [(author: DeviceID, head: StatementHash)] = []
+    private var numbersOfAuthor: [DeviceID: [Int]] = [:]
+    /// A set without numbers, which can be combined with those in `known`.
+    private(set) var noNumbers = NumberSet(count: 0)
 
-    /// The limit of a circle's statements, because the roster takes time in the square of the number.
-    static let largestCount = 8_192
+    /// The limit of a circle's statements, because the roster takes time and memory in the square of the number.
+    static let largestCount = 32_768
 
     init(_ set: [Statement]) {
-        let sorted = set.sorted { $0.hash < $1.hash }.prefix(Self.largestCount)
-        var numbers: [StatementHash: Int] = [:]
-        for (index, statement) in sorted.enumerated() { numbers[statement.hash] = index }
-        // Depth-first without recursion: a statement is emitted after all its present predecessors.
-        var emitted: [StatementHash: Int] = [:]
-        var ordered: [Statement] = []
-        var isOpen: Set<StatementHash> = []
-        for start in sorted {
-            var stack = [start]
-            while let top = stack.last {
-                if emitted[top.hash] != nil {
+        let sorted = Array(set.sorted { $0.hash < $1.hash }.prefix(Self.largestCount))
+        noNumbers = NumberSet(count: sorted.count)
+        var positions: [StatementHash: Int] = [:]
+        for (position, statement) in sorted.enumerated() { positions[statement.hash] = position }
+        let predecessors = sorted.map { $0.heads.compactMap { positions[$0] } }
+        var numbers: [Int?] = Array(repeating: nil, count: sorted.count)
+        for position in Self.order(predecessors) {
+            let statement = sorted[position]
+            let isComplete = predecessors[position].count == statement.heads.count
+            if !isComplete {
+                for head in statement.heads where positions[head] == nil { missing.append((statement.author, head)) }
+            }
+            let known = predecessors[position].compactMap { numbers[$0] }
+            guard isComplete && known.count == statement.heads.count || isPlanted(.incompleteStatements) else { continue }
+            numbers[position] = statements.count
+            add(statement, knowing: known)
+        }
+    }
+
+    /// Returns the positions of the statements so that each follows its predecessors: depth-first, without recursion.
+    private static func order(_ predecessors: [[Int]]) -> [Int] {
+        var order: [Int] = []
+        order.reserveCapacity(predecessors.count)
+        var isVisited = Array(repeating: false, count: predecessors.count)
+        for start in predecessors.indices where !isVisited[start] {
+            isVisited[start] = true
+            var stack = [(position: start, next: 0)]
+            while let (position, next) = stack.last {
+                if next == predecessors[position].count {
+                    order.append(position)
                     stack.removeLast()
                     continue
                 }
-                let next = top.heads.first { emitted[$0] == nil && numbers[$0] != nil && !isOpen.contains($0) }
-                if isOpen.insert(top.hash).inserted || next != nil, let next, let number = numbers[next] {
-                    stack.append(sorted[number])
-                } else {
-                    emitted[top.hash] = ordered.count
-                    ordered.append(top)
-                    stack.removeLast()
-                }
+                stack[stack.count - 1].next += 1
+                let predecessor = predecessors[position][next]
+                guard !isVisited[predecessor] else { continue }
+                isVisited[predecessor] = true
+                stack.append((predecessor, 0))
             }
         }
-        var complete: [Statement] = []
-        var completed: [StatementHash: Int] = [:]
-        for statement in ordered {
-            var set = NumberSet(count: ordered.count)
-            var isComplete = true
-            for head in statement.heads {
-                if let predecessor = completed[head] {
-                    set.formUnion(known[predecessor])
-                    set.insert(predecessor)
-                } else {
-                    isComplete = false
-                    if numbers[head] == nil { missing.append((statement.author, head)) }
-                }
-            }
-            guard isComplete || isPlanted(.incompleteStatements) else { continue }
-            completed[statement.hash] = complete.count
-            complete.append(statement)
-            known.append(set)
-        }
-        statements = complete
-        authors = complete.map(\.author)
-        for statement in complete { noteDevices(statement) }
+        return order
     }
 
-    private mutating func noteDevices(_ statement: Statement) {
+    private mutating func add(_ statement: Statement, knowing predecessors: [Int]) {
+        var set = noNumbers
+        // Most heads that a later head lists are known by it.
+        for predecessor in predecessors.sorted(by: >) where !set.contains(predecessor) {
+            set.formUnion(known[predecessor])
+            set.insert(predecessor)
+        }
+        known.append(set)
+        numbersOfAuthor[statement.author, default: []].append(statements.count)
+        statements.append(statement)
+        authors.append(statement.author)
         var admitted: (device: DeviceID, role: DeviceRole, isKit: Bool)?
         var removed: DeviceID?
         switch statement.body {
@@ -88,21 +96,9 @@ struct StatementGraph {
         self.removed.append(removed)
     }
 
+    /// The statements of a device, in ascending order.
+    func numbers(of author: DeviceID) -> [Int] { numbersOfAuthor[author] ?? [] }
+
     /// Returns whether the author of `later` counted `earlier`, or they are the same statement.
     func lists(_ later: Int, _ earlier: Int) -> Bool { later == earlier || known[later].contains(earlier) }
-}
-
-/// A set of small numbers.
-struct NumberSet {
-    private var words: [UInt64]
-
-    init(count: Int) { words = Array(repeating: 0, count: (count + 63) / 64) }
-
-    mutating func insert(_ number: Int) { words[number >> 6] |= 1 << UInt64(number & 63) }
-
-    func contains(_ number: Int) -> Bool { words[number >> 6] & 1 << UInt64(number & 63) != 0 }
-
-    mutating func formUnion(_ other: NumberSet) {
-        for index in words.indices { words[index] |= other.words[index] }
-    }
 }

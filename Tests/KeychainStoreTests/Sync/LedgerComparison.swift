@@ -61,7 +61,7 @@ struct LedgerComparison {
         }
         for log in try ledger.logs() { lines += ["\(try ledger.readBatches(of: log))", "\(try ledger.marks(of: log))"] }
         for lane in [Lane.whenUnlocked, .afterFirstUnlock] { lines.append("\(try ledger.pendingVersions(in: lane, limit: 3))") }
-        lines.append("\(try ledger.outgoingObjects(limit: 4))")
+        lines.append("\(try ledger.outgoingNames())")
         return lines
     }
 
