@@ -99,7 +99,7 @@ extension EngineBench {
 
     /// Publishes a checkpoint that covers everything that its author has read and more; returns the name of its last piece.
     @discardableResult
-    fileprivate mutating func forgeCheckpoint(
+    mutating func forgeCheckpoint(
         of device: Int, covering more: [PieceContent.CoveredBatch], adding extra: PieceContent? = nil, repeatsPiece: Bool = false
     ) throws -> String {
         let (id, key) = try newestKey(.whenUnlocked, of: device)

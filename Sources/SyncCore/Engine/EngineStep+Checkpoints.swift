@@ -90,21 +90,30 @@ extension EngineStep {
             try !readableBatches().contains(where: { !isSetAside($0.name) })
         else { return }
         let listed = Set(engine.memory.listedBatches.map(\.origin))
-        for (hash, checkpoint) in completeCheckpoints where try coversUnread(checkpoint, besides: listed) {
+        let candidates = completeCheckpoints.filter { !$0.checkpoint.isSetAside(at: now) }
+        for (hash, checkpoint) in candidates where try coversUnread(checkpoint, besides: listed) {
             engine.memory.absorption = Absorption(hash, checkpoint)
             if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
             return
         }
     }
 
-    /// Gives up the checkpoint that is being absorbed if a part of it is gone, so that another one is absorbed.
+    /// Gives up the checkpoint that is being absorbed if a part of it is gone or of no use, so that another one is absorbed.
     ///
-    /// Its author removes it once a newer one covers it, for example while this machine sleeps.
-    mutating func abandonLostCheckpoint() {
-        guard let absorption = engine.memory.absorption, !isPlanted(.keepsLostCheckpoint),
-            !absorption.remaining.allSatisfy({ engine.memory.listedPieces.contains($0) })
-        else { return }
-        observe(.abandonedAbsorption)
+    /// Its author removes it once a newer one covers it, for example while this machine sleeps. A part is of no use if none could be read
+    /// since the last listing: a member's program may publish what no device can open.
+    mutating func abandonLostCheckpoint() throws(KeychainFailure) {
+        guard let absorption = engine.memory.absorption else { return }
+        let isOpenable = try areLanesAvailable() && !isPlanted(.waitsForUselessPiece)
+        let isUseless = isOpenable && absorption.remaining.count == absorption.remainingAtLastListing
+        let isLost = !absorption.remaining.allSatisfy({ engine.memory.listedPieces.contains($0) }) && !isPlanted(.keepsLostCheckpoint)
+        guard isLost || isUseless else {
+            engine.memory.absorption?.remainingAtLastListing = isOpenable ? absorption.remaining.count : nil
+            return
+        }
+        observe(isLost ? .abandonedAbsorption : .abandonedUselessCheckpoint)
+        let time = now
+        engine.memory.checkpoints[absorption.hash]?.failureTime = time
         engine.memory.absorption = nil
     }
 
@@ -190,7 +199,8 @@ extension EngineStep {
             for checkpoint in engine.memory.checkpoints.keys.sorted() {
                 engine.memory.checkpoints[checkpoint]?.note(batches, marks, of: hash)
             }
-            return true
+            // A member's program may list it as a piece with versions.
+            return engine.memory.absorption?.remaining.contains(hash) != true
         }
         var isUsed = false
         if case .versions(let versions) = content { isUsed = try restoreContents(in: versions, of: hash) }

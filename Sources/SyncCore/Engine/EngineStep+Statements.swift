@@ -22,6 +22,7 @@ extension EngineStep {
         engine.memory.roster = Roster(statements, circle: circle)
         engine.memory.withoutKey = []
         engine.memory.rejected = []
+        for hash in engine.memory.checkpoints.keys { engine.memory.checkpoints[hash]?.failureTime = nil }
         if roster.missing.isEmpty {
             engine.memory.missingSince = nil
         } else {
@@ -42,7 +43,8 @@ extension EngineStep {
             engine.memory.rejected.insert(name)
             return
         }
-        guard statement.hash == hash, statement.circle == circle, let signer = signingKey(of: statement.author, statement),
+        guard statement.hash == hash, statement.circle == circle || isPlanted(.statementsOfOtherCircles),
+            let signer = signingKey(of: statement.author, statement),
             cipher.isValid(statement.signature, of: Statement.signedMessage(hash), by: signer) || isPlanted(.unsignedStatements)
         else {
             // The author's admission may come later.
@@ -149,7 +151,15 @@ extension EngineStep {
     private mutating func laneKey(_ id: LaneKeyID, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
         if let key = engine.memory.laneKeys[id] { return key }
         tried.insert(id)
-        guard let record = roster.laneKeys.first(where: { $0.key == id }), try items.isAvailable(record.lane) else { return nil }
+        for record in roster.laneKeys where record.key == id {
+            if let key = try laneKey(record, &tried) { return key }
+        }
+        return nil
+    }
+
+    private mutating func laneKey(_ record: LaneKeyRecord, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
+        guard try items.isAvailable(record.lane) else { return nil }
+        let id = record.key
         var key: SharedSecretBytes?
         for box in record.boxes where key == nil && box.device == device {
             key = try valid(record) { () throws(KeychainFailure) in
@@ -175,11 +185,15 @@ extension EngineStep {
     ) throws(KeychainFailure) -> SharedSecretBytes? {
         do throws(KeychainFailure) {
             let key = try open()
-            return try cipher.laneKeyID(of: key, circle: circle, lane: record.lane) == record.key ? key : nil
+            return try isNamed(by: record, key) || isPlanted(.keysWithoutCheck) ? key : nil
         } catch {
             guard error.status == .decode else { throw error }
             return nil
         }
+    }
+
+    private func isNamed(by record: LaneKeyRecord, _ key: SharedSecretBytes) throws(KeychainFailure) -> Bool {
+        try cipher.laneKeyID(of: key, circle: circle, lane: record.lane) == record.key
     }
 
     /// Returns the key under which this device seals, the newest that the members have and no other device has.
@@ -196,7 +210,8 @@ extension EngineStep {
         let candidates = roster.laneKeys.filter { $0.lane == lane && $0.isUsable(roster) }
         guard let highest = candidates.last?.generation else { return nil }
         for record in candidates where record.generation == highest {
-            if let key = try laneKey(record.key) { return (record.key, key) }
+            // The record may have the identifier of a key of the other lane.
+            if let key = try laneKey(record.key), try isNamed(by: record, key) { return (record.key, key) }
         }
         return nil
     }
@@ -205,7 +220,7 @@ extension EngineStep {
     mutating func rekey(_ lane: Lane) throws(KeychainFailure) {
         let records = roster.laneKeys.filter { $0.lane == lane }
         for record in records.reversed() where record.isOfMembersOnly(roster) {
-            guard let key = try laneKey(record.key) else { continue }
+            guard let key = try laneKey(record.key), try isNamed(by: record, key) else { continue }
             let lacking = roster.members.keys.filter { !record.recipients.contains($0) }.sorted()
             guard !lacking.isEmpty else { break }
             guard record.excluded.isDisjoint(with: lacking) || isPlanted(.wrapsForRemoved) else { continue }
@@ -231,13 +246,15 @@ extension EngineStep {
         guard hasWaitedForStatements else { return }
         for lane in Lane.allCases where roster.laneKeys.contains(where: { $0.lane == lane }) {
             guard let (id, key) = try sealingKey(lane),
-                let record = roster.laneKeys.first(where: { $0.key == id })
+                let record = roster.laneKeys.first(where: { $0.key == id && $0.lane == lane })
             else { continue }
-            let wrapped = Set(record.olderKeys.map(\.key))
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
-            for other in roster.laneKeys where other.lane == lane && other.key != id && !wrapped.contains(other.key) {
-                guard roster.members.keys.contains(where: { !other.recipients.contains($0) }), other.mayBeGiven(to: record.holders),
-                    let older = try laneKey(other.key)
+            for other in roster.laneKeys where other.lane == lane && other.key != id && other.mayBeGiven(to: record.holders) {
+                // Who made the key could not open the other one if it knew of it: a member may have boxed something else for it.
+                let isUnopened = record.knownKeys.contains(other.key) && !isPlanted(.believesBoxes)
+                guard isUnopened || roster.members.keys.contains(where: { !other.recipients.contains($0) }),
+                    try !isWrapped(other, in: record, under: key),
+                    let older = try laneKey(other.key), try isNamed(by: other, older)
                 else {
                     continue
                 }
@@ -248,6 +265,16 @@ extension EngineStep {
             try state(
                 .rekey(Statement.Rekeying(lane: lane, generation: record.generation, key: id, boxes: [], olderKeys: olderKeys)))
         }
+    }
+
+    /// Returns whether a key can be opened with another one.
+    private func isWrapped(
+        _ older: LaneKeyRecord, in record: LaneKeyRecord, under key: SharedSecretBytes
+    ) throws(KeychainFailure) -> Bool {
+        for wrapped in record.olderKeys where wrapped.key == older.key {
+            if try valid(older, { () throws(KeychainFailure) in try cipher.unwrap(wrapped.bytes, under: key) }) != nil { return true }
+        }
+        return false
     }
 
     private mutating func rekeying(
@@ -262,7 +289,7 @@ extension EngineStep {
         var olderKeys: [Statement.Rekeying.WrappedKey] = []
         // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
         for record in roster.laneKeys where record.lane == lane && record.key != id && record.mayBeGiven(to: holders) {
-            guard let older = try laneKey(record.key) else { continue }
+            guard let older = try laneKey(record.key), try isNamed(by: record, older) else { continue }
             olderKeys.append(.init(key: record.key, bytes: try cipher.wrap(older, under: key)))
         }
         return Statement.Rekeying(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: olderKeys)
@@ -283,7 +310,10 @@ extension EngineStep {
     mutating func remove(_ subject: DeviceID) throws(KeychainFailure) {
         guard ownRole == .owner else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can remove a device") }
         guard roster.members[subject] != nil else { return }
-        let checkpoints = engine.memory.checkpoints.filter { $0.value.author == subject }.keys.sorted().suffix(16)
+        // What a reader wrote does not become usable because the reader is removed.
+        let checkpoints = engine.memory.checkpoints.filter { hash, checkpoint in
+            checkpoint.author == subject && isUsable(hash, checkpoint)
+        }.keys.sorted().suffix(16)
         try state(.remove(Statement.Removal(device: subject, checkpoints: Array(checkpoints))))
         guard subject != device else { return }
         for lane in Lane.allCases { _ = try sealingKey(lane) }

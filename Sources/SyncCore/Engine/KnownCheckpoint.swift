@@ -12,6 +12,9 @@ struct KnownCheckpoint {
     var marks: [LogMark] = []
     /// The pieces with coverage that are not read yet.
     var unreadCoverage: [ObjectHash]
+    /// When this device gave up absorbing it.
+    var failureTime: Double?
+    private static let secondsSetAside: Double = 7 * 86_400
 
     init(author: DeviceID, _ content: CheckpointContent) {
         self.author = author
@@ -19,6 +22,11 @@ struct KnownCheckpoint {
         pieces = content.pieces
         unreadCoverage = content.pieces.filter { $0.kind == .coverage }.map(\.hash)
     }
+
+    /// Returns whether it is not absorbed now, because a part of it was of no use.
+    ///
+    /// Otherwise it would keep this device from other checkpoints, and from writing its own.
+    func isSetAside(at now: Double) -> Bool { failureTime.map { abs(now - $0) < Self.secondsSetAside } ?? false }
 
     mutating func note(_ batches: [PieceContent.CoveredBatch], _ marks: [LogMark], of piece: ObjectHash) {
         guard let index = unreadCoverage.firstIndex(of: piece) else { return }
@@ -38,6 +46,8 @@ struct Absorption {
     private let coverage: Set<Origin>
     /// The pieces that are not applied yet.
     var remaining: [ObjectHash]
+    /// The number of these pieces when the pieces in the storage were listed last.
+    var remainingAtLastListing: Int?
     /// The versions in the pieces applied so far.
     var contained: Set<VersionReference> = []
 

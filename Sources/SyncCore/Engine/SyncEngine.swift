@@ -27,7 +27,7 @@ package struct SyncEngine {
     package mutating func step(
         _ event: SyncEvent, now: Double, entropy: inout some RandomNumberGenerator, in transaction: SyncTransaction
     ) throws(KeychainFailure) -> [SyncEffect] {
-        var step = EngineStep(self, now: now, words: (0..<4).map { _ in entropy.next() }, transaction)
+        var step = EngineStep(self, now: now, words: (0..<8).map { _ in entropy.next() }, transaction)
         do throws(KeychainFailure) {
             try step.run(event)
         } catch {

@@ -19,6 +19,8 @@ package struct LaneKeyRecord: Hashable, Sendable {
     ///
     /// Another device may have given an older key to a device that it did not know was removed.
     package private(set) var madeAfterRemovals: Set<DeviceID>?
+    /// The keys that authors of counted statements about this key knew, and wrapped under it if they had them.
+    private(set) var knownKeys: Set<LaneKeyID> = []
     package private(set) var boxes: [Statement.Rekeying.Box] = []
     package private(set) var olderKeys: [Statement.Rekeying.WrappedKey] = []
 
@@ -39,17 +41,17 @@ package struct LaneKeyRecord: Hashable, Sendable {
 
     static func records(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) -> [LaneKeyRecord] {
         var records: [LaneKeyRecord] = []
-        var indices: [LaneKeyID: Int] = [:]
+        // A key belongs to one lane, but the statement of a member may give its identifier to the other lane.
+        var indices: [Lane: [LaneKeyID: Int]] = [:]
         for (number, statement) in graph.statements.enumerated() {
             guard authority.isAuthorized[number], case .rekey(let rekeying) = statement.body else { continue }
             let index: Int
-            if let known = indices[rekeying.key] {
-                // A key belongs to one lane: its identifier is a hash of the lane and the key.
-                guard records[known].lane == rekeying.lane else { continue }
+            if isPlanted(.keyTakenByOtherLane), records.contains(where: { $0.key == rekeying.key && $0.lane != rekeying.lane }) { continue }
+            if let known = indices[rekeying.lane]?[rekeying.key] {
                 index = known
             } else {
                 index = records.count
-                indices[rekeying.key] = index
+                indices[rekeying.lane, default: [:]][rekeying.key] = index
                 records.append(LaneKeyRecord(lane: rekeying.lane, key: rekeying.key, generation: rekeying.generation))
             }
             records[index].generation = min(records[index].generation, rekeying.generation)
@@ -58,6 +60,7 @@ package struct LaneKeyRecord: Hashable, Sendable {
             var removed: Set<DeviceID> = []
             for earlier in 0..<number where graph.known[number].contains(earlier) && authority.isAuthorized[earlier] {
                 if let device = graph.removed[earlier] { removed.insert(device) }
+                if isCounted[number], case .rekey(let known) = graph.statements[earlier].body { records[index].knownKeys.insert(known.key) }
             }
             records[index].excluded.formUnion(removed)
             if isCounted[number] { records[index].madeAfterRemovals = records[index].madeAfterRemovals?.intersection(removed) ?? removed }
@@ -76,7 +79,8 @@ package struct LaneKeyRecord: Hashable, Sendable {
             isChanged = false
             for index in records.indices {
                 for wrapped in records[index].olderKeys {
-                    guard let other = records.first(where: { $0.key == wrapped.key }), !other.excluded.isSubset(of: records[index].excluded)
+                    guard let other = records.first(where: { $0.key == wrapped.key && $0.lane == records[index].lane }),
+                        !other.excluded.isSubset(of: records[index].excluded)
                     else { continue }
                     records[index].excluded.formUnion(other.excluded)
                     isChanged = true

@@ -11,7 +11,7 @@ package struct Roster: Sendable {
     /// The newest counted statements, in ascending order.
     package private(set) var heads: [StatementHash] = []
     package private(set) var counted: Set<StatementHash> = []
-    /// The statements that a member's statement names and that are not there.
+    /// The statements that a statement of a writer or an owner names and that are not there.
     package private(set) var missing: Set<StatementHash> = []
     /// The checkpoints of removed devices that stay usable.
     package private(set) var listedCheckpoints: Set<CheckpointHash> = []
@@ -65,7 +65,9 @@ package struct Roster: Sendable {
             members[device] = Member(keys: keys, role: entry.role, isRecoveryKit: entry.isKit)
         }
         heads = maximalStatements(graph, isCounted)
-        for (author, head) in graph.missing where members[author] != nil { missing.insert(head) }
+        for (author, head) in graph.missing where members[author].map({ $0.role.mayWrite || isPlanted(.waitsForReaders) }) == true {
+            missing.insert(head)
+        }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
     }
 
