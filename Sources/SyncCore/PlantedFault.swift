@@ -11,10 +11,12 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     // Checkpoints
     case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, purgeBeforeCheckpoint
     case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces, keepsLostCheckpoint, waitsForEarlierClock
+    case waitsForUselessPiece
     // Devices and keys
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
-    case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements
+    case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements, waitsForReaders, keyTakenByOtherLane
+    case believesBoxes, statementsOfOtherCircles, keysWithoutCheck, keepDropsList
     // Lost contents, and writes of readers
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows
     // Limits

@@ -7,7 +7,7 @@ extension Simulation {
     mutating func attack() {
         guard let circle = devices[0].membership?.circle else { return }
         do {
-            switch random.below(9) {
+            switch random.below(14) {
             case 0:
                 // A reader, or a stranger who has the lane key, writes a batch.
                 let reader = devices.first { $0.role == .reader }
@@ -51,7 +51,12 @@ extension Simulation {
                 }
             case 5, 6: avenge()
             case 7: try misreport(circle)
-            default: try forgeMark(circle)
+            case 8: try forgeMark(circle)
+            case 9: try floodWithMarks(circle)
+            case 10: try forgeCheckpoint(circle)
+            case 11: try writeFlawedCheckpoint(circle)
+            case 12: try forgeStatement(circle)
+            default: try forgeLaneKey(circle)
             }
         } catch {
             oracle.fail("an attack cannot be made: \(error)")
@@ -92,7 +97,28 @@ extension Simulation {
         counters.count(.forgedMark)
     }
 
-    private mutating func place(_ name: String, _ bytes: [UInt8]) {
+    /// A member's program reports very many marks: of devices that do not exist, and of logs of its own that do not.
+    private mutating func floodWithMarks(_ circle: CircleID) throws {
+        let writers = remaining.filter { devices[$0].role.mayWrite && !devices[$0].mayBeVoid }
+        guard let liar = random.element(of: writers) else { return }
+        var marks: [LogMark] = []
+        for _ in 0..<(random.chance(0.1) ? 500 : 20) {
+            let log = LogID(Identifier128(high: random.next(), low: random.next()))
+            let hash = ObjectHash(prefix: Identifier128(high: random.next(), low: random.next()), suffix: Identifier128(high: 0, low: 0))
+            let isOwn = random.chance(0.5)
+            let device = isOwn ? devices[liar].id : DeviceID(log.value)
+            let number = random.chance(0.1) ? UInt64.max : 1 + random.next() % 4
+            let message = BatchFrame.signedMessage(circle: circle, log: log, number: number, previous: hash, hash: hash)
+            marks.append(
+                LogMark(
+                    log: log, device: device, number: number, previous: hash, hash: hash,
+                    signature: isOwn ? try devices[liar].keys.sign(message) : [UInt8](repeating: 1, count: LogMark.signatureByteCount)))
+        }
+        try forgeBatch(devices[liar].keys, devices[liar].id, circle, marks: marks)
+        counters.count(.floodOfMarks)
+    }
+
+    mutating func place(_ name: String, _ bytes: [UInt8]) {
         for index in devices.indices { storage.create(name, bytes, by: index) }
         hostileNames.insert(name)
     }
@@ -121,16 +147,16 @@ extension Simulation {
 
     /// A removed device continues its log, and a colluding stranger names the batch.
     private mutating func forgeMark(_ circle: CircleID) throws {
-        guard !faults.restores, !faults.clones, let thief = devices.first(where: { $0.isRemoved }),
-            remaining.allSatisfy({ devices[$0].engine?.roster?.removed.contains(thief.id) == true })
-        else { return }
+        guard let thief = removedDeviceKnownToAll else { return }
         try forgeBatch(thief.keys, thief.id, circle)
         counters.count(.batchOfARemovedDevice)
     }
 
-    private func knownLaneKey() throws(KeychainFailure) -> (LaneKeyID, SharedSecretBytes)? {
+    func knownLaneKey(_ lane: Lane = .afterFirstUnlock) throws(KeychainFailure) -> (LaneKeyID, SharedSecretBytes)? {
         for device in devices where !device.isRemoved {
-            guard var engine = device.engine, let record = engine.roster?.laneKeys.last(where: { $0.lane == .afterFirstUnlock }) else {
+            guard var engine = device.engine,
+                let record = engine.roster?.laneKeys.last(where: { $0.lane == lane && $0.recipients.count > 1 })
+            else {
                 continue
             }
             var key: SharedSecretBytes?

@@ -7,7 +7,7 @@ extension Simulation {
     mutating func write(_ index: Int) throws(KeychainFailure) {
         if !devices[index].role.mayWrite { counters.count(.readerWrote) }
         let name = random.below(nameCount)
-        switch random.below(21) {
+        switch random.below(23) {
         case 0..<12: try put(index, name)
         case 12..<16: try delete(index, name)
         case 16: try rename(index, name)
@@ -19,6 +19,7 @@ extension Simulation {
             try rename(index, name)
             try put(index, name)
         case 18: if random.chance(0.2) { try putThisDeviceOnly(index) }
+        case 20, 21: try keep(index, name)
         default:
             try put(index, name)
             try put(index, name)
@@ -117,6 +118,29 @@ extension Simulation {
             Oracle.Write(
                 device: index, name: name, revision: row.revision, isDeletion: true, permitted: permitted, seen: seen,
                 overwritten: row.revision, content: nil))
+    }
+
+    /// A person ends a conflict by keeping one of the versions.
+    private mutating func keep(_ index: Int, _ name: Int) throws(KeychainFailure) {
+        guard devices[index].disk.lockedLanes.isEmpty else { return }
+        // What programs have written meanwhile is among the versions that the person sees.
+        step(index, .itemsChanged)
+        let disk = devices[index].disk
+        let itemName = try disk.itemName(of: name)
+        let live = try disk.read { ledger throws(KeychainFailure) in
+            for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return [LiveVersion]() }
+            return try ledger.liveVersions(named: itemName)
+        }
+        let known = Set(live.map(\.reference))
+        let shown = try disk.row(named: name)
+        guard live.count > 1, let kept = random.element(of: live) else { return }
+        step(index, .command(.keep(itemName, kept.reference)))
+        guard let row = try disk.row(named: name), !known.contains(where: { $0.id == row.revision }) else { return }
+        noteWrite(
+            Oracle.Write(
+                device: index, name: name, revision: row.revision, isDeletion: false, permitted: known,
+                seen: known.filter { $0.origin != nil }, overwritten: shown?.revision, content: row.content))
+        counters.count(.keptVersion)
     }
 
     private mutating func rename(_ index: Int, _ name: Int) throws(KeychainFailure) {

@@ -83,6 +83,7 @@ extension Simulation {
         for index in remaining where devices[index].engine?.roster?.members.keys.contains(where: { forgedDevices.contains($0) }) == true {
             oracle.fail("a stranger became a member")
         }
+        try checkStatements()
         checkMembers()
         oracle.checkReplacements(expected) { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
         oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
@@ -113,6 +114,18 @@ extension Simulation {
                 oracle.fail("device \(index) has \(members.count) members instead of \(expected.count)")
             }
             if !extra.isEmpty { counters.count(.voidRemoval) }
+        }
+    }
+
+    /// Checks that no device keeps a statement of another circle, and that none waits for a statement that only a reader names.
+    private mutating func checkStatements() throws {
+        for index in remaining {
+            for hash in foreignStatements where try devices[index].disk.isStored(hash) {
+                oracle.fail("device \(index) keeps a statement of another circle")
+            }
+            if devices[index].engine?.roster?.missing.isDisjoint(with: missingHeads) == false {
+                oracle.fail("device \(index) waits for a statement that only a reader names")
+            }
         }
     }
 

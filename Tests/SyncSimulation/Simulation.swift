@@ -21,11 +21,17 @@ package struct Simulation {
     /// What strangers put into the storage, and the devices that they made up.
     var hostileNames: Set<String> = []
     var forgedDevices: Set<DeviceID> = []
+    /// Statements of other circles, and heads of readers' statements that never existed.
+    var foreignStatements: Set<StatementHash> = []
+    var missingHeads: Set<StatementHash> = []
     /// An earlier state of the storage.
     var storageSnapshot: [(name: String, bytes: [UInt8])] = []
     /// The recovery kit, until it is used.
     var recoveryKit: (any CircleDeviceKeys)?
     private(set) var founding: Statement?
+    /// The heads that all devices of the beginning know first, and their number.
+    private(set) var firstHeads: [StatementHash] = []
+    private(set) var firstCount = 0
     /// The device whose disk is damaged.
     var damaged: Int?
     /// The batches that devices have sealed, by name.
@@ -119,6 +125,8 @@ package struct Simulation {
             }
             if faults.usesRecoveryKit { statements.append(try admitRecoveryKit(founding.circle, statements[deviceCount - 1].hash)) }
             self.founding = founding
+            firstHeads = statements.suffix(1).map(\.hash)
+            firstCount = deviceCount
             for index in devices.indices { try join(index, founding.circle, statements) }
         } catch {
             oracle.fail("the circle cannot be founded: \(error)")

@@ -21,10 +21,7 @@ extension EngineStep {
     }
 
     /// Returns whether a checkpoint may be believed: of a writer, or of a removed device whose removal lists it.
-    ///
-    /// Its other pieces are of no use if one of them cannot be opened.
     func isUsable(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint) -> Bool {
-        if checkpoint.isMalformed || checkpoint.pieces.contains(where: { engine.memory.unusablePieces.contains($0.hash) }) { return false }
         if roster.listedCheckpoints.contains(hash) { return true }
         guard let member = roster.members[checkpoint.author] else { return false }
         return member.role.mayWrite || isPlanted(.readersMayWrite)
@@ -47,7 +44,6 @@ extension EngineStep {
     mutating func maintainCheckpoints() throws(KeychainFailure) {
         guard isListed, engine.memory.areCheckpointsDue, engine.memory.reading.isEmpty else { return }
         engine.memory.areCheckpointsDue = false
-        if isAbsorptionUseless { try dropUncoveredVersions() }
         if engine.memory.absorption == nil {
             try beginAbsorption()
         } else if engine.memory.absorption?.remaining.isEmpty == true {
@@ -83,35 +79,39 @@ extension EngineStep {
             try !readableBatches().contains(where: { !isSetAside($0.name) })
         else { return }
         let listed = Set(engine.memory.listedBatches.map(\.origin))
-        for (hash, checkpoint) in completeCheckpoints where try coversUnread(checkpoint, besides: listed) {
+        // One that was given up is tried again after all others.
+        let candidates = completeCheckpoints.filter { !$0.checkpoint.isSetAside } + completeCheckpoints.filter { $0.checkpoint.isSetAside }
+        for (hash, checkpoint) in candidates where try coversUnread(checkpoint, besides: listed) {
             engine.memory.absorption = Absorption(hash, checkpoint)
             if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
             return
         }
     }
 
-    /// Gives up the checkpoint that is being absorbed if a part of it is gone, so that another one is absorbed.
+    /// Gives up the checkpoint that is being absorbed if a part of it is gone or of no use, so that another one is absorbed.
     ///
-    /// Its author removes it once a newer one covers it, for example while this machine sleeps.
-    mutating func abandonLostCheckpoint() {
-        guard let absorption = engine.memory.absorption, !isPlanted(.keepsLostCheckpoint),
-            !absorption.remaining.allSatisfy({ engine.memory.listedPieces.contains($0) })
-        else { return }
-        observe(.abandonedAbsorption)
+    /// Its author removes it once a newer one covers it, for example while this machine sleeps. A part is of no use if none could be read
+    /// since the last listing: a member's program may publish what no device can open.
+    mutating func abandonLostCheckpoint() throws(KeychainFailure) {
+        guard let absorption = engine.memory.absorption else { return }
+        let isOpenable = try areLanesAvailable() && !isPlanted(.waitsForUselessPiece)
+        let isUseless = isOpenable && absorption.remaining.count == absorption.remainingAtLastListing
+        let isLost = !absorption.remaining.allSatisfy({ engine.memory.listedPieces.contains($0) }) && !isPlanted(.keepsLostCheckpoint)
+        guard isLost || isUseless else {
+            engine.memory.absorption?.remainingAtLastListing = isOpenable ? absorption.remaining.count : nil
+            return
+        }
+        observe(isLost ? .abandonedAbsorption : .abandonedUselessCheckpoint)
+        engine.memory.checkpoints[absorption.hash]?.isSetAside = true
         engine.memory.absorption = nil
+        if isUseless { try dropUncoveredVersions() }
     }
 
-    /// Whether the checkpoint that is being absorbed may not be believed any more.
-    private var isAbsorptionUseless: Bool {
-        guard let hash = engine.memory.absorption?.hash else { return false }
-        return engine.memory.checkpoints[hash].map { !isUsable(hash, $0) } ?? true
-    }
-
-    /// Removes what came from a checkpoint that is not absorbed to its end and will not be, because its author was removed or a piece is broken.
+    /// Removes what came from a checkpoint that is not absorbed to its end, and may never be.
     ///
     /// A version that no read batch and no absorbed checkpoint contains would otherwise stay on this device alone.
     mutating func dropUncoveredVersions() throws(KeychainFailure) {
-        if isAbsorptionUseless {
+        if let hash = engine.memory.absorption?.hash, engine.memory.checkpoints[hash].map({ !isUsable(hash, $0) }) ?? true {
             observe(.abandonedAbsorption)
             engine.memory.absorption = nil
         }
@@ -172,25 +172,17 @@ extension EngineStep {
 
     /// Returns whether the piece was of use.
     mutating func receivePiece(_ hash: ObjectHash, _ bytes: [UInt8]) throws(KeychainFailure) -> Bool {
-        guard cipher.hash(bytes) == hash else { return false }
-        guard let content = try pieceContent(bytes) else {
-            // Its hash proves that it is whole, so reading it again would not help. A new statement may have its key.
-            if try areLanesAvailable() { engine.memory.unusablePieces.insert(hash) }
-            return false
-        }
-        for (checkpoint, known) in engine.memory.checkpoints
-        where known.pieces.contains(where: { $0.hash == hash && $0.kind != content.kind }) {
-            engine.memory.checkpoints[checkpoint]?.isMalformed = true
-        }
+        guard cipher.hash(bytes) == hash, let content = try pieceContent(bytes) else { return false }
         if case .coverage(let batches, let marks) = content {
             for checkpoint in engine.memory.checkpoints.keys.sorted() {
                 engine.memory.checkpoints[checkpoint]?.note(batches, marks, of: hash)
             }
-            return true
+            // A member's program may list it as a piece with versions.
+            return engine.memory.absorption?.remaining.contains(hash) != true
         }
         var isUsed = false
         if case .versions(let versions) = content { isUsed = try restoreContents(in: versions, of: hash) }
-        guard !isAbsorptionUseless, let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return isUsed }
+        guard let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return isUsed }
         switch content {
         case .coverage: break
         case .awaited(let references):

@@ -31,7 +31,9 @@ extension EngineStep {
         var replaced: Set<VersionReference> = []
         for version in live {
             if version.reference.origin == nil {
-                replaced.formUnion(try ledger.pendingVersion(version.reference.id)?.replaced ?? [])
+                if let pending = try ledger.pendingVersion(version.reference.id), !isPlanted(.keepDropsList) {
+                    replaced.formUnion(pending.replaced)
+                }
                 try ledger.removePending(version.reference.id)
             } else {
                 replaced.insert(version.reference)

@@ -25,7 +25,7 @@ extension EngineStep {
         engine.memory.missingLaneKeys = []
         engine.memory.withoutKey = []
         engine.memory.rejected = []
-        engine.memory.unusablePieces = []
+        for hash in engine.memory.checkpoints.keys { engine.memory.checkpoints[hash]?.isSetAside = false }
         findUnreadStatements()
         if roster.missing.isEmpty {
             engine.memory.missingSince = nil
@@ -52,7 +52,8 @@ extension EngineStep {
     ///
     /// Each device has a share of its own, so none keeps another one's removal from being read.
     private func isAcceptable(_ statement: Statement) -> Bool {
-        guard statement.circle == circle, (engine.memory.statementCounts[statement.author] ?? 0) < limits.statementsOfDevice,
+        guard statement.circle == circle || isPlanted(.statementsOfOtherCircles),
+            (engine.memory.statementCounts[statement.author] ?? 0) < limits.statementsOfDevice,
             engine.memory.statements.count + engine.memory.receivedStatements.count < StatementGraph.largestCount,
             let signer = signingKey(of: statement)
         else { return false }
@@ -161,7 +162,9 @@ extension EngineStep {
         var tried: Set<LaneKeyID> = []
         if let key = try laneKey(id, &tried) { return key }
         // With these statements it cannot be opened, unless its lane is locked.
-        if let record = roster.laneKey(id), try items.isAvailable(record.lane) { engine.memory.missingLaneKeys.insert(id) }
+        let records = roster.laneKeys(named: id)
+        for record in records where try !items.isAvailable(record.lane) { return nil }
+        if !records.isEmpty { engine.memory.missingLaneKeys.insert(id) }
         return nil
     }
 
@@ -169,7 +172,15 @@ extension EngineStep {
     private mutating func laneKey(_ id: LaneKeyID, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
         if let key = engine.memory.laneKeys[id] { return key }
         tried.insert(id)
-        guard let record = roster.laneKey(id), try items.isAvailable(record.lane) else { return nil }
+        for record in roster.laneKeys(named: id) {
+            if let key = try laneKey(record, &tried) { return key }
+        }
+        return nil
+    }
+
+    private mutating func laneKey(_ record: LaneKeyRecord, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
+        guard try items.isAvailable(record.lane) else { return nil }
+        let id = record.key
         var key: SharedSecretBytes?
         for box in record.boxes where key == nil && box.device == device {
             key = try valid(record) { () throws(KeychainFailure) in
@@ -177,7 +188,7 @@ extension EngineStep {
                     box.bytes, binding: LaneKeyBox.Binding(circle: circle, lane: record.lane, key: id, device: device))
             }
         }
-        for wrapping in roster.wrappings[id] ?? [] where key == nil && !tried.contains(wrapping.newer) {
+        for wrapping in roster.wrappings[id] ?? [] where key == nil && wrapping.lane == record.lane && !tried.contains(wrapping.newer) {
             guard let newerKey = try laneKey(wrapping.newer, &tried) else { continue }
             key = try valid(record) { () throws(KeychainFailure) in try cipher.unwrap(wrapping.bytes, under: newerKey) }
         }
@@ -191,11 +202,15 @@ extension EngineStep {
     ) throws(KeychainFailure) -> SharedSecretBytes? {
         do throws(KeychainFailure) {
             let key = try open()
-            return try cipher.laneKeyID(of: key, circle: circle, lane: record.lane) == record.key ? key : nil
+            return try isNamed(by: record, key) || isPlanted(.keysWithoutCheck) ? key : nil
         } catch {
             guard error.status == .decode else { throw error }
             return nil
         }
+    }
+
+    private func isNamed(by record: LaneKeyRecord, _ key: SharedSecretBytes) throws(KeychainFailure) -> Bool {
+        try cipher.laneKeyID(of: key, circle: circle, lane: record.lane) == record.key
     }
 
     /// Returns the key under which this device seals, the newest that the members have and no other device has.
@@ -212,7 +227,8 @@ extension EngineStep {
         let candidates = roster.laneKeys.filter { $0.lane == lane && $0.isUsable(roster) }
         guard let highest = candidates.last?.generation else { return nil }
         for record in candidates where record.generation == highest {
-            if let key = try laneKey(record.key) { return (record.key, key) }
+            // The record may have the identifier of a key of the other lane.
+            if let key = try laneKey(record.key), try isNamed(by: record, key) { return (record.key, key) }
         }
         return nil
     }
@@ -221,7 +237,7 @@ extension EngineStep {
     mutating func rekey(_ lane: Lane) throws(KeychainFailure) {
         let records = roster.laneKeys.filter { $0.lane == lane }
         for record in records.reversed() where record.isOfMembersOnly(roster) {
-            guard let key = try laneKey(record.key) else { continue }
+            guard let key = try laneKey(record.key), try isNamed(by: record, key) else { continue }
             let lacking = roster.members.keys.filter { !record.recipients.contains($0) }.sorted()
             guard !lacking.isEmpty else { break }
             guard record.excluded.isDisjoint(with: lacking) || isPlanted(.wrapsForRemoved) else { continue }
@@ -267,7 +283,7 @@ extension EngineStep {
         // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
         for record in roster.laneKeys.reversed() where record.lane == lane && record.key != newer.id && record.mayBeGiven(to: holders) {
             guard wrapped.count < limits.keysInStatement else { break }
-            guard let older = try laneKey(record.key) else { continue }
+            guard let older = try laneKey(record.key), try isNamed(by: record, older) else { continue }
             wrapped.append(.init(key: record.key, bytes: try cipher.wrap(older, under: newer.key)))
         }
         return wrapped
@@ -280,14 +296,15 @@ extension EngineStep {
         guard hasWaitedForStatements else { return }
         for lane in Lane.allCases where roster.laneKeys.contains(where: { $0.lane == lane }) {
             guard let (id, key) = try sealingKey(lane),
-                let record = roster.laneKeys.first(where: { $0.key == id })
+                let record = roster.laneKeys.first(where: { $0.key == id && $0.lane == lane })
             else { continue }
-            let wrapped = Set(record.olderKeys.map(\.key))
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
-            for other in roster.laneKeys where other.lane == lane && other.key != id && !wrapped.contains(other.key) {
+            let known = isPlanted(.believesBoxes) ? [] : keysKnown(toAuthorsOf: record)
+            for other in roster.laneKeys where other.lane == lane && other.key != id && other.mayBeGiven(to: record.holders) {
                 guard olderKeys.count < limits.keysInStatement else { break }
-                guard roster.members.keys.contains(where: { !other.recipients.contains($0) }), other.mayBeGiven(to: record.holders),
-                    let older = try laneKey(other.key)
+                // Who made the key could not open the other one if it knew of it: a member may have boxed something else for it.
+                guard known.contains(other.key) || roster.members.keys.contains(where: { !other.recipients.contains($0) }),
+                    try !isWrapped(other, in: record, under: key), let older = try laneKey(other.key), try isNamed(by: other, older)
                 else {
                     continue
                 }
@@ -298,6 +315,34 @@ extension EngineStep {
             try state(
                 .rekey(Statement.Rekeying(lane: lane, generation: record.generation, key: id, boxes: [], olderKeys: olderKeys)))
         }
+    }
+
+    /// The lane keys that the authors of counted statements about a key knew, and wrapped under it if they had them.
+    private func keysKnown(toAuthorsOf record: LaneKeyRecord) -> Set<LaneKeyID> {
+        var keys: Set<LaneKeyID> = []
+        var seen: Set<StatementHash> = []
+        var waiting = engine.memory.statements.values.filter { statement in
+            guard roster.counted.contains(statement.hash), case .rekey(let rekeying) = statement.body else { return false }
+            return rekeying.key == record.key && rekeying.lane == record.lane
+        }
+        while let statement = waiting.popLast() {
+            for head in statement.heads where seen.insert(head).inserted {
+                guard let earlier = engine.memory.statements[head] else { continue }
+                waiting.append(earlier)
+                if case .rekey(let known) = earlier.body { keys.insert(known.key) }
+            }
+        }
+        return keys
+    }
+
+    /// Returns whether a key can be opened with another one.
+    private func isWrapped(
+        _ older: LaneKeyRecord, in record: LaneKeyRecord, under key: SharedSecretBytes
+    ) throws(KeychainFailure) -> Bool {
+        for wrapped in record.olderKeys where wrapped.key == older.key {
+            if try valid(older, { () throws(KeychainFailure) in try cipher.unwrap(wrapped.bytes, under: key) }) != nil { return true }
+        }
+        return false
     }
 
     // Commands about devices
@@ -315,8 +360,10 @@ extension EngineStep {
     mutating func remove(_ subject: DeviceID) throws(KeychainFailure) {
         guard ownRole == .owner else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can remove a device") }
         guard roster.members[subject] != nil else { return }
-        let checkpoints = engine.memory.checkpoints.filter { $0.value.author == subject }.keys.sorted()
-            .suffix(Statement.Removal.largestCheckpointCount)
+        // What a reader wrote does not become usable because the reader is removed.
+        let checkpoints = engine.memory.checkpoints.filter { hash, checkpoint in
+            checkpoint.author == subject && isUsable(hash, checkpoint)
+        }.keys.sorted().suffix(Statement.Removal.largestCheckpointCount)
         try state(.remove(Statement.Removal(device: subject, checkpoints: Array(checkpoints))))
         guard subject != device else { return }
         for lane in Lane.allCases { _ = try sealingKey(lane) }

@@ -143,7 +143,7 @@ struct EngineStep {
 
     private mutating func dropUnavailableKeys() throws(KeychainFailure) {
         for id in engine.memory.laneKeys.keys {
-            if let record = roster.laneKey(id), try !items.isAvailable(record.lane) { engine.memory.laneKeys[id] = nil }
+            for record in roster.laneKeys(named: id) where try !items.isAvailable(record.lane) { engine.memory.laneKeys[id] = nil }
         }
     }
 

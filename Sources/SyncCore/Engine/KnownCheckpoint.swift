@@ -12,8 +12,8 @@ struct KnownCheckpoint {
     var marks: [LogMark] = []
     /// The pieces with coverage that are not read yet.
     var unreadCoverage: [ObjectHash]
-    /// Whether a piece is of another kind than the manifest says.
-    var isMalformed = false
+    /// Whether its absorption was given up, because a part of it was of no use.
+    var isSetAside = false
 
     init(author: DeviceID, _ content: CheckpointContent) {
         self.author = author
@@ -40,6 +40,8 @@ struct Absorption {
     private let coverage: Set<Origin>
     /// The pieces that are not applied yet.
     var remaining: [ObjectHash]
+    /// The number of these pieces when the pieces in the storage were listed last.
+    var remainingAtLastListing: Int?
     /// The versions in the pieces applied so far.
     var contained: Set<VersionReference> = []
 

@@ -124,8 +124,6 @@ struct EngineMemory {
     var withoutKey: Set<String> = []
 
     var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
-    /// Whole pieces that cannot be opened with the statements that are known.
-    var unusablePieces: Set<ObjectHash> = []
     var absorption: Absorption?
     /// Whether a listing or an object has arrived since checkpoints were looked at.
     var areCheckpointsDue = false

@@ -39,19 +39,19 @@ package struct LaneKeyRecord: Hashable, Sendable {
 
     static func records(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) -> [LaneKeyRecord] {
         var records: [LaneKeyRecord] = []
-        var indices: [LaneKeyID: Int] = [:]
+        // A key belongs to one lane, but the statement of a member may give its identifier to the other lane.
+        var indices: [Lane: [LaneKeyID: Int]] = [:]
         var removals: [Int] = []
         var removed: Set<DeviceID> = []
         for (number, statement) in graph.statements.enumerated() {
             guard authority.isAuthorized[number], case .rekey(let rekeying) = statement.body else { continue }
             let index: Int
-            if let known = indices[rekeying.key] {
-                // A key belongs to one lane: its identifier is a hash of the lane and the key.
-                guard records[known].lane == rekeying.lane else { continue }
+            if isPlanted(.keyTakenByOtherLane), records.contains(where: { $0.key == rekeying.key && $0.lane != rekeying.lane }) { continue }
+            if let known = indices[rekeying.lane]?[rekeying.key] {
                 index = known
             } else {
                 index = records.count
-                indices[rekeying.key] = index
+                indices[rekeying.lane, default: [:]][rekeying.key] = index
                 records.append(LaneKeyRecord(lane: rekeying.lane, key: rekeying.key, generation: rekeying.generation))
             }
             records[index].generation = min(records[index].generation, rekeying.generation)
@@ -74,11 +74,11 @@ package struct LaneKeyRecord: Hashable, Sendable {
     }
 
     /// Who gets a key gets the keys that are wrapped under it.
-    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord], _ indices: [LaneKeyID: Int]) {
+    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord], _ indices: [Lane: [LaneKeyID: Int]]) {
         var wrappers: [[Int]] = Array(repeating: [], count: records.count)
         for index in records.indices {
             for wrapped in records[index].olderKeys {
-                if let older = indices[wrapped.key], wrappers[older].last != index { wrappers[older].append(index) }
+                if let older = indices[records[index].lane]?[wrapped.key], wrappers[older].last != index { wrappers[older].append(index) }
             }
         }
         var changed = records.indices.filter { !records[$0].excluded.isEmpty }

@@ -11,7 +11,7 @@ package struct Roster: Sendable {
     /// The newest counted statements, in ascending order.
     package private(set) var heads: [StatementHash] = []
     package private(set) var counted: Set<StatementHash> = []
-    /// The statements that a member's statement names and that are not there.
+    /// The statements that a statement of a writer or an owner names and that are not there.
     package private(set) var missing: Set<StatementHash> = []
     /// The checkpoints of removed devices that stay usable.
     package private(set) var listedCheckpoints: Set<CheckpointHash> = []
@@ -25,9 +25,10 @@ package struct Roster: Sendable {
     package private(set) var authors: [DeviceID: DevicePublicKeys] = [:]
     /// The newer keys of the same lane under which a key is wrapped, in ascending order.
     private(set) var wrappings: [LaneKeyID: [Wrapping]] = [:]
-    private var laneKeyIndices: [LaneKeyID: Int] = [:]
+    private var laneKeyIndices: [LaneKeyID: [Int]] = [:]
 
     struct Wrapping {
+        let lane: Lane
         let newer: LaneKeyID
         let bytes: [UInt8]
     }
@@ -75,17 +76,19 @@ package struct Roster: Sendable {
             members[device] = Member(keys: keys, role: entry.role, isRecoveryKit: entry.isKit)
         }
         heads = maximalStatements(graph, isCounted)
-        for (author, head) in graph.missing where members[author] != nil { missing.insert(head) }
+        for (author, head) in graph.missing where members[author].map({ $0.role.mayWrite || isPlanted(.waitsForReaders) }) == true {
+            missing.insert(head)
+        }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
         noteWrappings()
         noteAuthors(graph, authority)
     }
 
     private mutating func noteWrappings() {
-        for (index, record) in laneKeys.enumerated() { laneKeyIndices[record.key] = index }
+        for (index, record) in laneKeys.enumerated() { laneKeyIndices[record.key, default: []].append(index) }
         for record in laneKeys {
-            for wrapped in record.olderKeys where laneKey(wrapped.key)?.lane == record.lane {
-                wrappings[wrapped.key, default: []].append(Wrapping(newer: record.key, bytes: wrapped.bytes))
+            for wrapped in record.olderKeys where laneKeys(named: wrapped.key).contains(where: { $0.lane == record.lane }) {
+                wrappings[wrapped.key, default: []].append(Wrapping(lane: record.lane, newer: record.key, bytes: wrapped.bytes))
             }
         }
     }
@@ -102,7 +105,8 @@ package struct Roster: Sendable {
         }
     }
 
-    func laneKey(_ id: LaneKeyID) -> LaneKeyRecord? { laneKeyIndices[id].map { laneKeys[$0] } }
+    /// The lane keys of an identifier: a member's program may give the identifier of a key to the other lane too.
+    func laneKeys(named id: LaneKeyID) -> [LaneKeyRecord] { (laneKeyIndices[id] ?? []).map { laneKeys[$0] } }
 
     /// A planted fault: lets an admission that no removal lists, because the storage withheld it, bring a removed device back.
     private func isAdmittedAgain(_ device: DeviceID, _ graph: StatementGraph, _ isCounted: [Bool]) -> Bool {

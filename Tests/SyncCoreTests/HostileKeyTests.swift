@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+import Testing
+
+/// Lane keys, checkpoints, and statements that keep others from what they may read.
+@Suite("Hostile keys and checkpoints")
+struct HostileKeyTests {
+    @Test("The removal of a reader does not make its checkpoints usable")
+    func checkpointOfReader() throws {
+        var bench = try EngineBench([.owner, .owner, .reader])
+        for name in 1...3 { bench.put(0, name, date: 5, value: UInt64(name), .whenUnlocked) }
+        try bench.exchange([0, 1, 2])
+        try bench.forgeEmptyCheckpoint(of: 2)
+        try bench.exchange([0, 1])
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        try bench.exchange([0, 1])
+        for device in 0...1 { #expect((1...3).allSatisfy { bench.value(device, $0) == UInt64($0) }) }
+    }
+
+    /// The statements list none with the true key, so some of them come before it.
+    @Test("A statement that gives a key's identifier to the other lane does not hide the key")
+    func identifierInOtherLane() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        try bench.run(2)
+        let writer = bench.machines[2]
+        let heads = try #require(bench.machines[2].engine?.roster?.heads)
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 1])
+        let key = try bench.newestKey(.whenUnlocked, of: 0).id
+        for number in 0..<16 {
+            let older = LaneKeyID(Identifier128(high: 7, low: UInt64(number)))
+            let rekeying = Statement.Rekeying(
+                lane: .afterFirstUnlock, generation: 1, key: key, boxes: [],
+                olderKeys: [.init(key: older, bytes: [UInt8](repeating: 0, count: 40))])
+            let statement = try Statement(
+                .rekey(rekeying), circle: try bench.circle, author: writer.id, heads: heads, keys: writer.keys, cipher: bench.cipher)
+            bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        }
+        try bench.exchange([0, 1])
+        for device in 0...1 { bench.start(device) }
+        let new = try bench.admit(by: 0)
+        try bench.exchange([0, 1, new])
+        #expect(bench.value(new, 1) == 1)
+    }
+
+    @Test("A member for which something else than the key is boxed gets the key from another one")
+    func falseBox() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let writer = bench.machines[2]
+        let (circle, lane) = (try bench.circle, Lane.afterFirstUnlock)
+        let (key, other) = (try bench.cipher.makeLaneKey(), try bench.cipher.makeLaneKey())
+        let id = try bench.cipher.laneKeyID(of: key, circle: circle, lane: lane)
+        let boxes = try (0...2).map { device in
+            let machine = bench.machines[device]
+            let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: machine.id)
+            let boxed = device == 1 ? other : key
+            return Statement.Rekeying.Box(
+                device: machine.id, bytes: try bench.cipher.sealBox(boxed, binding: binding, to: machine.keys.publicKeys.box(for: lane)))
+        }
+        let generation = try #require(writer.engine?.roster?.laneKeys.last { $0.lane == lane }).generation + 1
+        let statement = try Statement(
+            .rekey(.init(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: [])), circle: circle, author: writer.id,
+            heads: try #require(writer.engine?.roster?.heads), keys: writer.keys, cipher: bench.cipher)
+        bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        try bench.run(0)
+        bench.put(0, 1, date: 6, value: 2)
+        try bench.run(0)
+        for _ in 0..<2 { try bench.exchange([1, 0]) }
+        #expect(bench.value(1, 1) == 2)
+    }
+
+    @Test("A statement that only a reader names is not waited for")
+    func missingStatementOfReader() throws {
+        var bench = try EngineBench([.owner, .owner, .reader])
+        try bench.exchange([0, 1, 2])
+        let reader = bench.machines[2]
+        let statement = try Statement(
+            .witness, circle: try bench.circle, author: reader.id, heads: [bench.cipher.hash([9])], keys: reader.keys, cipher: bench.cipher)
+        bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        try bench.exchange([0, 1])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    /// A reader has the lane key, so it can seal another content for the name of the batch, but it cannot sign it.
+    @Test("A lost content is restored only from a batch that its author signed")
+    func restoringUnsignedContent() throws {
+        var bench = try EngineBench([.owner, .owner, .reader])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let name = try #require(bench.objects.keys.first { $0.hasPrefix("b/") })
+        let frame = try BatchFrame(try #require(bench.objects[name]))
+        let (_, key) = try bench.newestKey(.afterFirstUnlock, of: 2)
+        var content = try BatchContent(bench.cipher.open(frame.sealed, header: frame.header.encoded, under: key))
+        let forged = SimulatedContent(name: 1, accessibility: .afterFirstUnlock, date: 5, value: 666)
+        content.versions = content.versions.map { VersionRecord(id: $0.id, replaced: $0.replaced, content: forged.content) }
+        let sealed = try bench.cipher.seal(content.encoded, header: frame.header.encoded, under: key)
+        let original = bench.objects[name]
+        bench.objects[name] = BatchFrame(header: frame.header, sealed: sealed, signature: frame.signature).encoded
+        bench.damage(1, 1)
+        bench.start(1)
+        for _ in 0..<2 { try bench.run(1) }
+        #expect(bench.value(1, 1) != 666)
+        bench.objects[name] = original
+        for _ in 0..<2 { try bench.run(1) }
+        #expect(bench.machines[1].ledger.state.rows.values.contains { $0.content.value == 1 && !$0.isDamaged })
+    }
+
+    @Test("A batch with an item of the other lane is left out")
+    func itemOfOtherLane() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let content = SimulatedContent(name: 2, accessibility: .whenUnlocked, date: 6, value: 666).content
+        try bench.forgeBatch(of: 2, [VersionRecord(id: SyncVersionID(Identifier128(high: 6, low: 6)), replaced: [], content: content)])
+        try bench.exchange([0, 1])
+        for device in 0...1 {
+            #expect(bench.value(device, 2) == nil)
+            #expect(bench.machines[device].alarms.contains(.invalidBatch(bench.machines[2].id)))
+        }
+    }
+
+    @Test("A device that does not see its checkpoint yet writes no second one")
+    func invisibleCheckpoint() throws {
+        var limits = SyncLimits()
+        limits.uncoveredBatches = 2
+        var bench = try EngineBench([.owner, .owner], limits: limits)
+        for round in 1...6 {
+            bench.put(0, 1, date: Double(round), value: UInt64(round))
+            try bench.run(0)
+            bench.hidden[0] = Set(bench.objects.keys.filter { $0.hasPrefix("c/") })
+        }
+        #expect(bench.objects.keys.count { $0.hasPrefix("c/") } == 1)
+    }
+}
