@@ -113,6 +113,35 @@ struct ReviewedScheduleTests {
         }
     }
 
+    /// Device 1 is restarted while it absorbs, and the storage then withholds the checkpoint.
+    @Test("A checkpoint has no version of a batch that it does not cover, whose author may be removed")
+    func uncoveredVersion() throws {
+        var limits = SyncLimits()
+        limits.pieceByteCount = 60
+        limits.uncoveredBatches = 2
+        var bench = try EngineBench([.owner, .owner, .owner], limits: limits)
+        bench.put(2, 1, date: 5, value: 1, .whenUnlocked)
+        bench.put(2, 2, date: 5, value: 2)
+        try bench.run(2)
+        try bench.replaceBatchesByCheckpoint(of: 2)
+        _ = try bench.absorbFirstPiece(1)
+        #expect(!bench.live(1).isEmpty)
+        bench.start(1)
+        let withheld = Set(bench.objects.keys.filter { $0.hasPrefix("c/") })
+        for device in 0...1 { bench.hidden[device] = withheld }
+        for round in 1...2 {
+            bench.put(1, 3, date: Double(round), value: UInt64(round) + 10)
+            try bench.run(1)
+        }
+        try bench.run(1)
+        #expect(bench.objects.keys.contains { $0.hasPrefix("c/") && !withheld.contains($0) })
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        for name in bench.objects.keys where name.hasPrefix("b/") { bench.objects[name] = nil }
+        try bench.exchange([0, 1])
+        #expect(bench.value(0, 3) == 12)
+        #expect(bench.live(0) == bench.live(1))
+    }
+
     @Test("A stolen founder from which the storage hid its removal does not come back by removing its remover (C4)")
     func stolenFounder() throws {
         var bench = try EngineBench([.owner, .owner, .owner])

@@ -127,6 +127,8 @@ package struct Oracle {
     mutating func checkRepetitions(
         _ batch: SealedBatch, isKnown: (Origin, LaneKeyID) throws(KeychainFailure) -> Bool
     ) throws(KeychainFailure) {
+        // The rest of a split version replaces the first publication in a batch of its own.
+        guard !splitsVersions else { return }
         // A deletion has the identifier of what it deletes.
         for version in batch.versions where version.content != nil {
             for earlier in publications[version.id] ?? [] where !version.replaced.contains(earlier) {

@@ -42,14 +42,21 @@ extension EngineStep {
     }
 
     /// Returns the live versions of a lane in pieces; nil if one of them cannot be opened.
+    ///
+    /// A version of a batch that the checkpoint does not cover came from one that this device has not absorbed to its end, and is left out: a device
+    /// that takes it over may never learn what replaces it, because a removal of the author makes that void.
     private func versionPieces(_ lane: Lane) throws(KeychainFailure) -> [PieceContent]? {
         var pieces: [PieceContent] = []
         var open: [PieceContent.CheckpointVersion] = []
         var byteCount = 0
         var last: VersionReference?
+        var isCovered: [Origin: Bool] = [:]
         while true {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
-            for version in page where (version.lane == lane || isPlanted(.mixedLanePieces)) && version.reference.origin != nil {
+            for version in page where version.lane == lane || isPlanted(.mixedLanePieces) {
+                guard let origin = version.reference.origin else { continue }
+                if isCovered[origin] == nil { isCovered[origin] = try ledger.isRead(origin) }
+                guard isCovered[origin] == true || isPlanted(.checkpointWithUncoveredVersions) else { continue }
                 guard let content = try items.content(of: version) else { return nil }
                 let size = content.byteCount + 53
                 if !open.isEmpty, byteCount + size > limits.pieceByteCount {

@@ -185,12 +185,7 @@ extension EngineStep {
         guard let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return isUsed }
         switch content {
         case .coverage: break
-        case .awaited(let references):
-            for reference in references {
-                try merge.removeLive(reference)
-                try merge.remember(reference)
-                observe(.absorbedAwaited)
-            }
+        case .awaited(let references): engine.memory.absorption?.awaited += references
         case .versions(let versions): try absorb(versions)
         }
         engine.memory.absorption?.remaining.remove(at: index)
@@ -223,6 +218,11 @@ extension EngineStep {
     private mutating func finishAbsorption() throws(KeychainFailure) {
         guard let absorption = engine.memory.absorption, let checkpoint = engine.memory.checkpoints[absorption.hash] else { return }
         guard try removeUncontained() else { return }
+        for reference in absorption.awaited {
+            try merge.removeLive(reference)
+            try merge.remember(reference)
+            observe(.absorbedAwaited)
+        }
         var marks: [LogMark] = []
         for mark in checkpoint.marks where isAuthentic(mark) {
             if try !ledger.isRead(mark.origin) { marks.append(mark) }

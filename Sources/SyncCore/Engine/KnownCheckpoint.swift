@@ -33,8 +33,8 @@ struct KnownCheckpoint {
 
 /// A checkpoint that is being absorbed piece by piece.
 ///
-/// Pieces only add. Versions that the checkpoint covers and does not contain are removed at the end, in the transaction that also takes over
-/// its coverage. Until then no batch that it covers is read. An interruption is harmless, because replaced versions are remembered.
+/// Pieces only add. Versions that the checkpoint covers and does not contain, and those that it knows to be replaced, are removed at the end,
+/// in the transaction that also takes over its coverage. Until then no batch that it covers is read. An interruption is harmless, because replaced versions are remembered.
 struct Absorption {
     let hash: CheckpointHash
     private let coverage: Set<Origin>
@@ -44,6 +44,8 @@ struct Absorption {
     var remainingAtLastListing: Int?
     /// The versions in the pieces applied so far.
     var contained: Set<VersionReference> = []
+    /// The replaced versions in these pieces.
+    var awaited: [VersionReference] = []
 
     init(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint) {
         self.hash = hash
