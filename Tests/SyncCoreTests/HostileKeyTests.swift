@@ -45,8 +45,9 @@ struct HostileKeyTests {
         #expect(bench.value(new, 1) == 1)
     }
 
-    @Test("A member for which something else than the key is boxed gets the key from another one")
-    func falseBox() throws {
+    /// The key is newer than the true one, or as if two devices had made one at the same time.
+    @Test("A member for which something else than the key is boxed gets the key from another one", arguments: [0, 1])
+    func falseBox(generationsLater: UInt64) throws {
         var bench = try EngineBench([.owner, .owner, .writer])
         bench.put(0, 1, date: 5, value: 1)
         try bench.exchange([0, 1, 2])
@@ -61,7 +62,7 @@ struct HostileKeyTests {
             return Statement.Rekeying.Box(
                 device: machine.id, bytes: try bench.cipher.sealBox(boxed, binding: binding, to: machine.keys.publicKeys.box(for: lane)))
         }
-        let generation = try #require(writer.engine?.roster?.laneKeys.last { $0.lane == lane }).generation + 1
+        let generation = try #require(writer.engine?.roster?.laneKeys.last { $0.lane == lane }).generation + generationsLater
         let statement = try Statement(
             .rekey(.init(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: [])), circle: circle, author: writer.id,
             heads: try #require(writer.engine?.roster?.heads), keys: writer.keys, cipher: bench.cipher)

@@ -35,7 +35,7 @@ extension Simulation {
 
     private func changeCount() throws(KeychainFailure) -> Int {
         var count = storage.changeCount
-        for index in remaining { count += try devices[index].disk.progress() }
+        for index in remaining { count += try devices[index].disk.progress() + (devices[index].engine?.abandonedCheckpointCount ?? 0) }
         return count
     }
 

@@ -79,9 +79,14 @@ extension EngineStep {
             try !readableBatches().contains(where: { !isSetAside($0.name) })
         else { return }
         let listed = Set(engine.memory.listedBatches.map(\.origin))
-        // One that was given up is tried again after all others.
-        let candidates = completeCheckpoints.filter { !$0.checkpoint.isSetAside } + completeCheckpoints.filter { $0.checkpoint.isSetAside }
-        for (hash, checkpoint) in candidates where try coversUnread(checkpoint, besides: listed) {
+        // One that was given up is tried again after all others, and those of its author after those of others.
+        let failures = Dictionary(grouping: engine.memory.checkpoints.values.filter(\.isSetAside), by: \.author).mapValues(\.count)
+        let ranked = completeCheckpoints.enumerated().map { (rank: $0.offset, entry: $0.element) }.sorted {
+            let (left, right) = ($0.entry.checkpoint, $1.entry.checkpoint)
+            if left.isSetAside != right.isSetAside { return right.isSetAside }
+            return (failures[left.author] ?? 0, $0.rank) < (failures[right.author] ?? 0, $1.rank)
+        }
+        for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint, besides: listed) {
             engine.memory.absorption = Absorption(hash, checkpoint)
             if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
             return
@@ -262,8 +267,10 @@ extension EngineStep {
     private static var longestHealingDelaySeconds: Double { 3_600 }
 
     private mutating func writeCheckpointIfDue() throws(KeychainFailure) {
-        guard ownRole?.mayWrite == true, engine.memory.absorption == nil, try !isLastCheckpointOnItsWay() else { return }
-        let complete = completeCheckpoints
+        // What is absorbed so far is of no matter: a checkpoint has only what is covered here.
+        let isAbsorbing = engine.memory.absorption.map { engine.memory.checkpoints[$0.hash]?.isSetAside != true } ?? false
+        guard ownRole?.mayWrite == true, !isAbsorbing, try !isLastCheckpointOnItsWay() else { return }
+        let complete = completeCheckpoints.filter { !$0.checkpoint.isSetAside }
         let covered = complete.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
         let uncovered = engine.memory.listedBatches.count { !covered.contains($0.origin) && !engine.memory.unread.contains($0.origin) }
         if uncovered >= limits.uncoveredBatches {
@@ -334,7 +341,7 @@ extension EngineStep {
         for (hash, _) in complete where seen[hash].map({ $0 > now }) ?? true { seen[hash] = now }
         if seen.times != before { try ledger.set(.seenCheckpoints, to: seen.encoded) }
 
-        let old = complete.filter { now - (seen[$0.hash] ?? now) >= limits.secondsBeforePurge }
+        let old = complete.filter { !$0.checkpoint.isSetAside && now - (seen[$0.hash] ?? now) >= limits.secondsBeforePurge }
         let covered = old.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
         for batch in engine.memory.listedBatches where batch.device == device && !engine.memory.unread.contains(batch.origin) {
             if covered.contains(batch.origin) || isPlanted(.purgeBeforeCheckpoint) { effects.append(.remove(batch.name)) }

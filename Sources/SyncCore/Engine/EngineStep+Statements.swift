@@ -244,12 +244,16 @@ extension EngineStep {
             observe(.boxedAgain)
             return try stateKey(record.key, key, lane, record.generation, for: lacking, holders: record.holders.union(lacking))
         }
+        try makeKey(lane)
+    }
+
+    private mutating func makeKey(_ lane: Lane) throws(KeychainFailure) {
         observe(.rekeyed)
         let key = try cipher.makeLaneKey()
         let id = try cipher.laneKeyID(of: key, circle: circle, lane: lane)
         engine.memory.laneKeys[id] = key
         // The highest generation that counted statements have. One that does not count may be made up.
-        let generation = (records.filter { !$0.recipients.isEmpty }.map(\.generation).max() ?? 0) + 1
+        let generation = (roster.laneKeys.filter { $0.lane == lane && !$0.recipients.isEmpty }.map(\.generation).max() ?? 0) + 1
         let members = roster.members.keys.sorted()
         try stateKey(id, key, lane, generation, for: members, holders: Set(members))
     }
@@ -295,6 +299,7 @@ extension EngineStep {
     mutating func boxMissingKeys() throws(KeychainFailure) {
         guard hasWaitedForStatements else { return }
         for lane in Lane.allCases where roster.laneKeys.contains(where: { $0.lane == lane }) {
+            if try isKeyWithheld(lane) { try makeKey(lane) }
             guard let (id, key) = try sealingKey(lane),
                 let record = roster.laneKeys.first(where: { $0.key == id && $0.lane == lane })
             else { continue }
@@ -302,7 +307,7 @@ extension EngineStep {
             let known = isPlanted(.believesBoxes) ? [] : keysKnown(toAuthorsOf: record)
             for other in roster.laneKeys where other.lane == lane && other.key != id && other.mayBeGiven(to: record.holders) {
                 guard olderKeys.count < limits.keysInStatement else { break }
-                // Who made the key could not open the other one if it knew of it: a member may have boxed something else for it.
+                // Who made the key could not open the other one if it knew of it.
                 guard known.contains(other.key) || roster.members.keys.contains(where: { !other.recipients.contains($0) }),
                     try !isWrapped(other, in: record, under: key), let older = try laneKey(other.key), try isNamed(by: other, older)
                 else {
@@ -315,6 +320,23 @@ extension EngineStep {
             try state(
                 .rekey(Statement.Rekeying(lane: lane, generation: record.generation, key: id, boxes: [], olderKeys: olderKeys)))
         }
+    }
+
+    /// Whether a member has boxed something else for this device than a key, and no other device can tell.
+    ///
+    /// Then this device makes a key that does not wrap the other one, so that a device which has both wraps it.
+    private mutating func isKeyWithheld(_ lane: Lane) throws(KeychainFailure) -> Bool {
+        guard !isPlanted(.believesBoxes), let (id, _) = try sealingKey(lane),
+            let newest = roster.laneKeys.first(where: { $0.key == id && $0.lane == lane })
+        else { return false }
+        var known: Set<LaneKeyID>?
+        for record in roster.laneKeys where record.lane == lane && record.recipients.contains(device) {
+            if let key = try laneKey(record.key), try isNamed(by: record, key) { continue }
+            let keys = known ?? keysKnown(toAuthorsOf: newest)
+            guard keys.contains(record.key) else { return true }
+            known = keys
+        }
+        return false
     }
 
     /// The lane keys that the authors of counted statements about a key knew, and wrapped under it if they had them.

@@ -38,6 +38,9 @@ package struct SyncEngine {
     /// The roster as of the last step.
     package var roster: Roster? { memory.roster }
 
+    /// The number of checkpoints that this device has given up for now.
+    package var abandonedCheckpointCount: Int { memory.checkpoints.values.count(where: \.isSetAside) }
+
     /// The live versions whose contents this device has lost and not restored yet.
     package var lostContents: Set<VersionReference> { memory.lost }
 
