@@ -281,7 +281,7 @@ extension Simulation {
         var isChanged = !faults.restores && !faults.clones
         while isChanged {
             isChanged = false
-            for joiner in doubtful where !trusted.contains(joiner) && !devices[joiner].mayBeVoid {
+            for joiner in doubtful where !trusted.contains(joiner) && !devices[joiner].mayBeVoid && !devices[joiner].isRemoved {
                 let hasWitness = trusted.contains { !isSponsored($0, by: joiner) && isListed(joiner, by: $0) }
                 if hasWitness || devices[joiner].sponsor.map({ trusted.contains($0) }) == true {
                     trusted.insert(joiner)
