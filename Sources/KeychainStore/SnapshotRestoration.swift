@@ -223,7 +223,14 @@ package struct SnapshotRestoration {
     }
 
     private func openSession(_ role: StoreOpener.Role) throws(KeychainFailure) -> StoreSession {
-        try StoreOpener(path: path, options: options).openSession(role, poolGeneration: 0, deadlineNanoseconds: nil)
+        let opener = StoreOpener(path: path, options: options)
+        do throws(KeychainFailure) {
+            return try opener.openSession(role, poolGeneration: 0, deadlineNanoseconds: nil)
+        } catch {
+            // SQLite takes a file with a damaged header for another program's.
+            try opener.requireStore()
+            throw error
+        }
     }
 
     /// Returns whether there is a store, and creates its directory if there is none.

@@ -153,7 +153,8 @@ enum BackupFailure {
         let directory = FileSystem.parent(of: configuration.storePath)
         let files = [configuration.storePath].filter(FileSystem.exists) + keyFiles
         // Either file may go when this command ends.
-        let companions = ["-wal", "-shm"].map { configuration.storePath + $0 }.filter(FileSystem.exists).map(SourceFile.quotedForShell)
+        let companions = ["-wal", "-shm", "-journal"].map { configuration.storePath + $0 }.filter(FileSystem.exists).map(
+            SourceFile.quotedForShell)
         let names = (["lost"] + (2...99).map { "lost-\($0)" }).map { "\(directory)/\($0)" }
         guard !files.isEmpty || !companions.isEmpty, let place = names.first(where: { !FileSystem.exists($0) }) else { return nil }
         let quotedPlace = SourceFile.quotedForShell(place)
