@@ -10,12 +10,12 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case deletionFromAbsence, notFiniteDates, dropsLongerList, sealWithoutReadingOwnLog, sameLogAfterFork
     // Checkpoints
     case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, purgeBeforeCheckpoint
-    case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces, keepsLostCheckpoint, waitsForEarlierClock
-    case waitsForUselessPiece, checkpointWithUncoveredVersions
+    case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces, waitsForEarlierClock
+    case keepsStalledAbsorption
     // Devices and keys
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
-    case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements, waitsForReaders, keyTakenByOtherLane
+    case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements, keyTakenByOtherLane
     case believesBoxes, statementsOfOtherCircles, keysWithoutCheck, keepDropsList
     // Lost contents, and writes of readers
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows

@@ -184,6 +184,11 @@ extension Simulation {
             if options.isTraced { note("device \(joiner) is admitted by \(index)") }
             let other = random.chance(0.4) ? random.element(of: remaining.filter { canAdmit($0) && $0 != index && $0 != joiner }) : nil
             let statements = try admit(joiner, by: index)
+            guard statements.contains(where: { Self.isAdmission($0, of: devices[joiner].id) }) else {
+                // The owner has learned in the same step that it was removed.
+                devices[joiner].isGone = true
+                return
+            }
             if let other {
                 // Two owners have answered the same request.
                 step(other, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
@@ -224,6 +229,8 @@ extension Simulation {
             devices[index].isRemoved = true
             devices[index].remover = kit
         }
+        // Its admission counts only if a device has it that the kit did not remove.
+        for index in devices.indices where index != kit && members[devices[index].id] == nil { devices[index].mayBeVoid = true }
         let joiner = devices.count
         try addDevice(joiner)
         devices[joiner].sponsor = kit
@@ -300,6 +307,10 @@ extension Simulation {
     private func isSponsored(_ device: Int, by other: Int) -> Bool {
         guard let sponsor = devices[device].sponsor else { return false }
         return sponsor == other || isSponsored(sponsor, by: other)
+    }
+
+    private static func isAdmission(_ statement: Statement, of device: DeviceID) -> Bool {
+        if case .admit(let admission) = statement.body { admission.device == device } else { false }
     }
 
     private mutating func admit(_ joiner: Int, by index: Int) throws(KeychainFailure) -> [Statement] {

@@ -220,7 +220,11 @@ extension Simulation {
             }
         }
         for index in devices.indices where devices[index].isRemoved {
-            guard let membership = devices[index].membership else { continue }
+            // A removal is void if its author was removed too and no other device knew of it. Then the device is a member.
+            let id = devices[index].id
+            guard let membership = devices[index].membership,
+                !remaining.contains(where: { devices[$0].engine?.roster?.members[id] != nil })
+            else { continue }
             var engine = SyncEngine(cipher: cipher, keys: devices[index].keys, membership: membership, limits: limits)
             var statements: [StoredStatement] = []
             for other in remaining {

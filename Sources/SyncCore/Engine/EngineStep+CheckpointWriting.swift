@@ -56,7 +56,7 @@ extension EngineStep {
             for version in page where version.lane == lane || isPlanted(.mixedLanePieces) {
                 guard let origin = version.reference.origin else { continue }
                 if isCovered[origin] == nil { isCovered[origin] = try ledger.isRead(origin) }
-                guard isCovered[origin] == true || isPlanted(.checkpointWithUncoveredVersions) else { continue }
+                guard isCovered[origin] == true else { continue }
                 guard let content = try items.content(of: version) else { return nil }
                 let size = content.byteCount + 53
                 if !open.isEmpty, byteCount + size > limits.pieceByteCount {

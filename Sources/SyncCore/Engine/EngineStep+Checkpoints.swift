@@ -93,23 +93,22 @@ extension EngineStep {
         }
     }
 
-    /// Gives up the checkpoint that is being absorbed if a part of it is gone or of no use, so that another one is absorbed.
+    /// Gives up the checkpoint that is being absorbed if no part of it could be read since the last listing, so that another one is absorbed.
     ///
-    /// Its author removes it once a newer one covers it, for example while this machine sleeps. A part is of no use if none could be read
-    /// since the last listing: a member's program may publish what no device can open.
-    mutating func abandonLostCheckpoint() throws(KeychainFailure) {
-        guard let absorption = engine.memory.absorption else { return }
-        let isOpenable = try areLanesAvailable() && !isPlanted(.waitsForUselessPiece)
-        let isUseless = isOpenable && absorption.remaining.count == absorption.remainingAtLastListing
-        let isLost = !absorption.remaining.allSatisfy({ engine.memory.listedPieces.contains($0) }) && !isPlanted(.keepsLostCheckpoint)
-        guard isLost || isUseless else {
+    /// Its author removes it once a newer one covers it, for example while this machine sleeps. And a member's program may publish what no device
+    /// can open.
+    mutating func abandonStalledAbsorption() throws(KeychainFailure) {
+        // One without remaining parts waits for a person to confirm deletions.
+        guard let absorption = engine.memory.absorption, !absorption.remaining.isEmpty else { return }
+        let isOpenable = try areLanesAvailable() && !isPlanted(.keepsStalledAbsorption)
+        guard isOpenable, absorption.remaining.count == absorption.remainingAtLastListing else {
             engine.memory.absorption?.remainingAtLastListing = isOpenable ? absorption.remaining.count : nil
             return
         }
-        observe(isLost ? .abandonedAbsorption : .abandonedUselessCheckpoint)
+        observe(.abandonedAbsorption)
         engine.memory.checkpoints[absorption.hash]?.isSetAside = true
         engine.memory.absorption = nil
-        if isUseless { try dropUncoveredVersions() }
+        try dropUncoveredVersions()
     }
 
     /// Removes what came from a checkpoint that is not absorbed to its end, and may never be.

@@ -35,7 +35,7 @@ extension EngineStep {
         case .pieces:
             engine.memory.listedPieces = Set(
                 parsed.compactMap { name in if case .piece(let hash) = name { hash } else { nil } })
-            try abandonLostCheckpoint()
+            try abandonStalledAbsorption()
         case .joinMessages: break
         }
     }

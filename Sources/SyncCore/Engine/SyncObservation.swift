@@ -31,7 +31,6 @@ package enum SyncObservation: String, CaseIterable, Sendable {
     case addedAgain = "replaced the versions of an item that was deleted and added again"
     case unknownDate = "folded a write while its class was locked"
     case abandonedAbsorption = "gave up an absorption"
-    case abandonedUselessCheckpoint = "gave up a checkpoint with a useless piece"
     case lostContent = "found that a content was lost"
     case restoredFromBatch = "restored a content from its batch"
     case restoredFromCheckpoint = "restored a content from a checkpoint"

@@ -76,7 +76,7 @@ package struct Roster: Sendable {
             members[device] = Member(keys: keys, role: entry.role, isRecoveryKit: entry.isKit)
         }
         heads = maximalStatements(graph, isCounted)
-        for (author, head) in graph.missing where members[author].map({ $0.role.mayWrite || isPlanted(.waitsForReaders) }) == true {
+        for (author, head) in graph.missing where members[author]?.role.mayWrite == true {
             missing.insert(head)
         }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
