@@ -22,6 +22,7 @@ struct ValetCommand: ParsableCommand {
               5  already exists
               126  `valet run` only: the command cannot be executed
               127  `valet run` only: the command was not found
+
             Otherwise `valet run` exits with the status of the command.
 
             ENVIRONMENT
