@@ -310,9 +310,9 @@ package struct Simulation {
                 guard let bytes else { return oracle.fail("a device sealed a batch under a key that it does not have") }
                 let content = try BatchContent(bytes)
                 let author = devices[index].id
-                // A restored machine may forget that it knew.
+                // A restored machine may forget that it knew, and the owner of a recovery kit begins with what the storage shows.
                 let isLate =
-                    !faults.restores && !faults.clones
+                    !faults.restores && !faults.clones && recoveryKit == nil
                     && remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(author) == true }
                 let batch = SealedBatch(
                     header: header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
