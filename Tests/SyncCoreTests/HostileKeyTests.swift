@@ -74,6 +74,67 @@ struct HostileKeyTests {
         #expect(bench.value(1, 1) == 2)
     }
 
+    /// Owner 0 answers each key: it gives the key to a member, or shows that it lacks it.
+    @Test("A writer that makes keys one by one does not use up the share of the owner that removes it", arguments: [false, true])
+    func shareOfOwner(hasFalseBoxes: Bool) throws {
+        var limits = SyncLimits()
+        limits.statementsOfDevice = 40
+        var bench = try EngineBench([.owner, .owner, .writer], limits: limits)
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let (circle, lane) = (try bench.circle, Lane.afterFirstUnlock)
+        let writer = bench.machines[2]
+        let heads = try #require(writer.engine?.roster?.heads)
+        for _ in 0..<36 {
+            let key = try bench.cipher.makeLaneKey()
+            let id = try bench.cipher.laneKeyID(of: key, circle: circle, lane: lane)
+            let boxes = try (hasFalseBoxes ? [0, 1, 2] : [0, 2]).map { device in
+                let machine = bench.machines[device]
+                let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: machine.id)
+                let boxed = hasFalseBoxes && device == 0 ? try bench.cipher.makeLaneKey() : key
+                return Statement.Rekeying.Box(
+                    device: machine.id, bytes: try bench.cipher.sealBox(boxed, binding: binding, to: machine.keys.publicKeys.box(for: lane))
+                )
+            }
+            let statement = try Statement(
+                .rekey(.init(lane: lane, generation: 1, key: id, boxes: boxes, olderKeys: [])), circle: circle, author: writer.id,
+                heads: heads, keys: writer.keys, cipher: bench.cipher)
+            bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+            try bench.run(0)
+        }
+        try bench.run(0, .command(.remove(writer.id)))
+        bench.put(0, 1, date: 6, value: 2)
+        for _ in 0..<3 {
+            try bench.exchange([0, 1])
+            bench.now += 5_000
+        }
+        #expect(bench.members(1) == [0, 1])
+        #expect(bench.value(1, 1) == 2)
+    }
+
+    /// A search that calls itself for each key would overflow the stack.
+    @Test("A long chain of keys, each wrapped under the next, is searched once")
+    func longChain() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let writer = bench.machines[2]
+        let heads = try #require(writer.engine?.roster?.heads)
+        for number in 1...3_000 {
+            let older = Statement.Rekeying.WrappedKey(
+                key: LaneKeyID(Identifier128(high: 7, low: UInt64(number - 1))), bytes: [UInt8](repeating: 0, count: 40))
+            let key = LaneKeyID(Identifier128(high: 7, low: UInt64(number)))
+            let statement = try Statement(
+                .rekey(.init(lane: .afterFirstUnlock, generation: 1, key: key, boxes: [], olderKeys: [older])), circle: try bench.circle,
+                author: writer.id, heads: heads, keys: writer.keys, cipher: bench.cipher)
+            bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        }
+        try bench.run(1)
+        bench.put(0, 1, date: 6, value: 2)
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 2)
+    }
+
     @Test("A statement that only a reader names is not waited for")
     func missingStatementOfReader() throws {
         var bench = try EngineBench([.owner, .owner, .reader])

@@ -141,6 +141,34 @@ struct HostileMemberTests {
         #expect(bench.value(1, 1) == 2)
     }
 
+    @Test("An object with the origin of a batch in its name does not hide the batch", arguments: [UInt64.max, 0])
+    func falseName(device: UInt64) throws {
+        var bench = try EngineBench([.owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.run(0)
+        let origin = try #require(bench.batches.first)
+        bench.objects[ObjectName.batch(device: DeviceID(Identifier128(high: device, low: device)), origin: origin).text] = [1]
+        try bench.exchange([0, 1])
+        bench.put(0, 2, date: 6, value: 2)
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 1)
+        #expect(bench.value(1, 2) == 2)
+    }
+
+    @Test("One version that replaces many items of other names waits for a person")
+    func massReplacement() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        for name in 1...150 { bench.put(0, name, date: 1, value: UInt64(name)) }
+        try bench.exchange([0, 1, 2])
+        let content = SimulatedContent(name: 999, accessibility: .afterFirstUnlock, date: 6, value: 666).content
+        let replaced = bench.live(0).sorted()
+        try bench.forgeBatch(
+            of: 2, [VersionRecord(id: SyncVersionID(Identifier128(high: 6, low: 6)), replaced: replaced, content: content)])
+        try bench.run(1)
+        #expect(bench.machines[1].alarms.contains { if case .massDeletion = $0 { true } else { false } })
+        #expect((1...150).allSatisfy { bench.value(1, $0) != nil })
+    }
+
     @Test(
         "A checkpoint with a piece that cannot be read does not keep a device from absorbing an older one", arguments: ForgedPiece.allCases)
     func brokenCheckpoint(piece: ForgedPiece) throws {

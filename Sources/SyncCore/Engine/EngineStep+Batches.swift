@@ -29,7 +29,7 @@ extension EngineStep {
             effects.append(.alarm(.invalidBatch(author)))
             return
         }
-        guard try mayDelete(content.versions) else { return }
+        guard try mayDelete(content.versions, summaries) else { return }
         if isOfRemovedDevice(author) { observe(.readRemoved) }
         if try ledger.isAnyRead(mark.number, of: mark.log) { observe(.readFork) }
         try apply(content, summaries, mark)
@@ -146,11 +146,13 @@ extension EngineStep {
     }
 
     /// Returns whether deletions may be applied without asking a person.
-    private mutating func mayDelete(_ versions: [VersionRecord]) throws(KeychainFailure) -> Bool {
+    ///
+    /// A version with a content also deletes if it replaces an item of another name, as a rename does.
+    private mutating func mayDelete(_ versions: [VersionRecord], _ summaries: [ContentSummary?]) throws(KeychainFailure) -> Bool {
         var deleted: UInt64 = 0
-        for version in versions where version.content == nil {
+        for (version, summary) in zip(versions, summaries) {
             for reference in version.replaced {
-                if let live = try ledger.liveVersion(reference), live.item != nil { deleted += 1 }
+                if let live = try ledger.liveVersion(reference), live.item != nil, live.name != summary?.name { deleted += 1 }
             }
         }
         return try mayDelete(deleted)

@@ -109,11 +109,12 @@ extension EngineStep {
         let isAnyPredecessorEnough = isPlanted(.chainNotChecked)
         let origins: Set<Origin> =
             isAnyPredecessorEnough || isPlanted(.removedLogGoesOn)
-            ? Set(unread.all.values.filter { isAnyPredecessorEnough || isOfRemovedDevice($0.device) }.map(\.origin)).union(unread.reachable)
+            ? Set(unread.all.values.joined().filter { isAnyPredecessorEnough || isOfRemovedDevice($0.device) }.map(\.origin)).union(
+                unread.reachable)
             : unread.reachable.union(unread.permitted)
         var batches: [ListedBatch] = []
         for origin in origins.sorted() {
-            if let batch = unread.all[origin], try isWanted(batch) { batches.append(batch) }
+            for batch in unread.all[origin] ?? [] where try isWanted(batch) { batches.append(batch) }
         }
         return batches
     }

@@ -200,7 +200,7 @@ extension EngineStep {
         guard log.number > 0, !isPlanted(.sameLogAfterFork) else { return false }
         let own = Origin(log: log.log, number: log.number, hash: log.hash.prefix)
         return try ledger.marks(of: log.log).contains { $0.device == device && $0.origin != own }
-            || engine.memory.unread.all.values.contains { $0.device == device && $0.origin.log == log.log }
+            || engine.memory.unread.all.values.joined().contains { $0.device == device && $0.origin.log == log.log }
     }
 
     // Notes

@@ -22,7 +22,7 @@ extension EngineStep {
         let statements = engine.memory.statements.values.sorted { $0.hash < $1.hash }
         engine.memory.roster = Roster(statements, circle: circle)
         observe(.evaluatedStatements)
-        engine.memory.missingLaneKeys = []
+        engine.memory.openedLanes = []
         engine.memory.withoutKey = []
         engine.memory.rejected = []
         for hash in engine.memory.checkpoints.keys { engine.memory.checkpoints[hash]?.isSetAside = false }
@@ -158,42 +158,36 @@ extension EngineStep {
 
     /// Returns a lane key, if this device has it or a newer key that wraps it.
     mutating func laneKey(_ id: LaneKeyID) throws(KeychainFailure) -> SharedSecretBytes? {
-        guard !engine.memory.missingLaneKeys.contains(id) else { return nil }
-        var tried: Set<LaneKeyID> = []
-        if let key = try laneKey(id, &tried) { return key }
-        // With these statements it cannot be opened, unless its lane is locked.
-        let records = roster.laneKeys(named: id)
-        for record in records where try !items.isAvailable(record.lane) { return nil }
-        if !records.isEmpty { engine.memory.missingLaneKeys.insert(id) }
-        return nil
-    }
-
-    /// Tries each key once: keys wrap all older ones, so the number of ways from one to another grows exponentially.
-    private mutating func laneKey(_ id: LaneKeyID, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
         if let key = engine.memory.laneKeys[id] { return key }
-        tried.insert(id)
-        for record in roster.laneKeys(named: id) {
-            if let key = try laneKey(record, &tried) { return key }
-        }
-        return nil
+        for record in roster.laneKeys(named: id) { try openKeys(record.lane) }
+        return engine.memory.laneKeys[id]
     }
 
-    private mutating func laneKey(_ record: LaneKeyRecord, _ tried: inout Set<LaneKeyID>) throws(KeychainFailure) -> SharedSecretBytes? {
-        guard try items.isAvailable(record.lane) else { return nil }
-        let id = record.key
-        var key: SharedSecretBytes?
-        for box in record.boxes where key == nil && box.device == device {
-            key = try valid(record) { () throws(KeychainFailure) in
-                try engine.keys.openBox(
-                    box.bytes, binding: LaneKeyBox.Binding(circle: circle, lane: record.lane, key: id, device: device))
+    /// Opens all keys of a lane that this device can open, once for each set of statements: those in boxes, then those wrapped under them.
+    ///
+    /// Each box and each wrapped key is tried once. Keys wrap all older ones, so the number of ways from one to another grows exponentially.
+    private mutating func openKeys(_ lane: Lane) throws(KeychainFailure) {
+        guard try items.isAvailable(lane), engine.memory.openedLanes.insert(lane).inserted else { return }
+        var waiting: [LaneKeyRecord] = []
+        for record in roster.laneKeys where record.lane == lane {
+            for box in record.boxes where engine.memory.laneKeys[record.key] == nil && box.device == device {
+                let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: record.key, device: device)
+                engine.memory.laneKeys[record.key] = try valid(record) { () throws(KeychainFailure) in
+                    try engine.keys.openBox(box.bytes, binding: binding)
+                }
+            }
+            if engine.memory.laneKeys[record.key] != nil { waiting.append(record) }
+        }
+        while let newer = waiting.popLast() {
+            guard let key = engine.memory.laneKeys[newer.key] else { continue }
+            for wrapped in newer.olderKeys where engine.memory.laneKeys[wrapped.key] == nil {
+                guard let older = roster.laneKeys(named: wrapped.key).first(where: { $0.lane == lane }),
+                    let opened = try valid(older, { () throws(KeychainFailure) in try cipher.unwrap(wrapped.bytes, under: key) })
+                else { continue }
+                engine.memory.laneKeys[wrapped.key] = opened
+                waiting.append(older)
             }
         }
-        for wrapping in roster.wrappings[id] ?? [] where key == nil && wrapping.lane == record.lane && !tried.contains(wrapping.newer) {
-            guard let newerKey = try laneKey(wrapping.newer, &tried) else { continue }
-            key = try valid(record) { () throws(KeychainFailure) in try cipher.unwrap(wrapping.bytes, under: newerKey) }
-        }
-        engine.memory.laneKeys[id] = key
-        return key
     }
 
     /// Returns the key if it is the one that its identifier names.
@@ -297,7 +291,8 @@ extension EngineStep {
     ///
     /// The author of a present key may not have known of the members and keys that others added at the same time.
     mutating func boxMissingKeys() throws(KeychainFailure) {
-        guard hasWaitedForStatements else { return }
+        // A member can bring about any number of such statements. Half of this device's share is for others, among them removals.
+        guard hasWaitedForStatements, (engine.memory.statementCounts[device] ?? 0) < limits.statementsOfDevice / 2 else { return }
         for lane in Lane.allCases where roster.laneKeys.contains(where: { $0.lane == lane }) {
             if try isKeyWithheld(lane) { try makeKey(lane) }
             guard let (id, key) = try sealingKey(lane),

@@ -142,8 +142,13 @@ struct EngineStep {
     }
 
     private mutating func dropUnavailableKeys() throws(KeychainFailure) {
-        for id in engine.memory.laneKeys.keys {
-            for record in roster.laneKeys(named: id) where try !items.isAvailable(record.lane) { engine.memory.laneKeys[id] = nil }
+        for lane in Lane.allCases where try !items.isAvailable(lane) {
+            engine.memory.openedLanes.remove(lane)
+            for record in roster.laneKeys where record.lane == lane {
+                engine.memory.laneKeys[record.key] = nil
+                // A key of the other lane, if a member's program has given its identifier to this one.
+                for other in roster.laneKeys(named: record.key) { engine.memory.openedLanes.remove(other.lane) }
+            }
         }
     }
 

@@ -99,8 +99,8 @@ struct EngineMemory {
     /// The numbers of statements by author, including received ones.
     var statementCounts: [DeviceID: Int] = [:]
     var laneKeys: [LaneKeyID: SharedSecretBytes] = [:]
-    /// The lane keys that cannot be opened with these statements.
-    var missingLaneKeys: Set<LaneKeyID> = []
+    /// The lanes of which all keys are opened that this device can open with these statements.
+    var openedLanes: Set<Lane> = []
 
     /// The objects in the storage, by the last listing of each folder.
     var listedBatches: [ListedBatch] = []
@@ -148,7 +148,8 @@ struct EngineMemory {
 ///
 /// The cost of reading a batch must not grow with the number of batches that wait, so the next ones are found without a search.
 struct UnreadBatches {
-    private(set) var all: [Origin: ListedBatch] = [:]
+    /// By origin, and then by the device in the name: any program that can write to the storage can create an object with the origin of a batch.
+    private(set) var all: [Origin: [ListedBatch]] = [:]
     private var numbers: [LogID: [UInt64: [Origin]]] = [:]
     /// Those whose predecessor was read.
     private(set) var reachable: Set<Origin> = []
@@ -156,7 +157,8 @@ struct UnreadBatches {
     private(set) var permitted: Set<Origin> = []
 
     mutating func insert(_ batch: ListedBatch, isReachable: Bool, isPermitted: Bool) {
-        all[batch.origin] = batch
+        all[batch.origin, default: []].append(batch)
+        guard all[batch.origin]?.count == 1 else { return }
         numbers[batch.origin.log, default: [:]][batch.origin.number, default: []].append(batch.origin)
         if isReachable { reachable.insert(batch.origin) }
         if isPermitted { permitted.insert(batch.origin) }

@@ -23,15 +23,7 @@ package struct Roster: Sendable {
     ///
     /// What others state never counts.
     package private(set) var authors: [DeviceID: DevicePublicKeys] = [:]
-    /// The newer keys of the same lane under which a key is wrapped, in ascending order.
-    private(set) var wrappings: [LaneKeyID: [Wrapping]] = [:]
     private var laneKeyIndices: [LaneKeyID: [Int]] = [:]
-
-    struct Wrapping {
-        let lane: Lane
-        let newer: LaneKeyID
-        let bytes: [UInt8]
-    }
 
     package struct Member: Hashable, Sendable {
         package let keys: DevicePublicKeys
@@ -80,17 +72,8 @@ package struct Roster: Sendable {
             missing.insert(head)
         }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
-        noteWrappings()
-        noteAuthors(graph, authority)
-    }
-
-    private mutating func noteWrappings() {
         for (index, record) in laneKeys.enumerated() { laneKeyIndices[record.key, default: []].append(index) }
-        for record in laneKeys {
-            for wrapped in record.olderKeys where laneKeys(named: wrapped.key).contains(where: { $0.lane == record.lane }) {
-                wrappings[wrapped.key, default: []].append(Wrapping(lane: record.lane, newer: record.key, bytes: wrapped.bytes))
-            }
-        }
+        noteAuthors(graph, authority)
     }
 
     private mutating func noteAuthors(_ graph: StatementGraph, _ authority: StatementAuthority) {
