@@ -299,15 +299,15 @@ extension EngineStep {
                 let record = roster.laneKeys.first(where: { $0.key == id && $0.lane == lane })
             else { continue }
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
-            let known = isPlanted(.believesBoxes) ? [] : keysKnown(toAuthorsOf: record)
+            var known: Set<LaneKeyID>?
             for other in roster.laneKeys where other.lane == lane && other.key != id && other.mayBeGiven(to: record.holders) {
                 guard olderKeys.count < limits.keysInStatement else { break }
-                // Who made the key could not open the other one if it knew of it.
-                guard known.contains(other.key) || roster.members.keys.contains(where: { !other.recipients.contains($0) }),
-                    try !isWrapped(other, in: record, under: key), let older = try laneKey(other.key), try isNamed(by: other, older)
-                else {
-                    continue
-                }
+                guard try !isWrapped(other, in: record, under: key), let older = try laneKey(other.key), try isNamed(by: other, older)
+                else { continue }
+                // Who made the key could not open the other one if it knew of it. All statements are searched only for a key that is not wrapped.
+                let keys = known ?? (isPlanted(.believesBoxes) ? [] : keysKnown(toAuthorsOf: record))
+                known = keys
+                guard keys.contains(other.key) || roster.members.keys.contains(where: { !other.recipients.contains($0) }) else { continue }
                 olderKeys.append(.init(key: other.key, bytes: try cipher.wrap(older, under: key)))
             }
             guard !olderKeys.isEmpty else { continue }
