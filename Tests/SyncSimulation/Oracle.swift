@@ -142,13 +142,24 @@ package struct Oracle {
     /// Whether a batch has ever been in the storage.
     func isPublished(_ origin: Origin) -> Bool { batches[origin] != nil }
 
+    /// The revisions that a program and earlier ones overwrote, one after the other.
+    private func overwritten(by write: Write) -> Set<SyncVersionID> {
+        var revisions: Set<SyncVersionID> = []
+        var next = write.overwritten
+        while let revision = next, revisions.insert(revision).inserted { next = writeIndex[revision].flatMap { writes[$0].overwritten } }
+        return revisions
+    }
+
     /// Checks that a version replaces only what its program saw.
     private mutating func check(_ version: VersionRecord, _ content: SimulatedContent?, by devices: [Int]) {
         var permitted: Set<VersionReference> = []
+        // What a program overwrote before it was published, as far as the device knew, which was restored from a snapshot.
+        var overwritten: Set<SyncVersionID> = []
         if version.content != nil {
             guard let index = writeIndex[version.id] else { return fail("a version that no program wrote was published") }
             let write = writes[index]
             permitted = write.permitted
+            overwritten = self.overwritten(by: write)
             if content != write.content { fail("a version has another content than the write") }
             if write.content?.accessibility.isThisDeviceOnly == true { fail("an item that must not leave the device was published") }
         } else {
@@ -158,16 +169,18 @@ package struct Oracle {
                 for write in writes where devices.contains(write.device) {
                     permitted.formUnion(write.permitted)
                     permitted.formUnion(publications[write.revision] ?? [])
+                    if let revision = write.overwritten { overwritten.insert(revision) }
                 }
             }
         }
         for reference in version.replaced where !permitted.contains(reference) && reference.id != version.id {
+            if overwritten.contains(reference.id) { continue }
             // The rest of a deletion replaces earlier publications of the deletion.
             if splitsVersions, version.content == nil, let other = published[reference], other.content == nil { continue }
             // An earlier publication of the same write may have replaced it.
             let isAnyEarlier = splitsVersions && version.content == nil
             let isRepeated = published.contains { (isAnyEarlier || $0.key.id == version.id) && $0.value.replaced.contains(reference) }
-            if !isRepeated { fail("a version replaces one that its program did not see") }
+            if !isRepeated { fail("version \(version.id.hexadecimal) replaces \(reference.id.hexadecimal), which its program did not see") }
         }
     }
 

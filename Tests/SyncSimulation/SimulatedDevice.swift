@@ -56,6 +56,8 @@ package struct SimulatedDevice {
         self.init(index: index, keys: original.keys, id: original.id, disk: try original.disk.copied())
         membership = original.membership
         role = original.role
+        sponsor = original.sponsor
+        mayBeVoid = original.mayBeVoid
         self.original = original.index
     }
 

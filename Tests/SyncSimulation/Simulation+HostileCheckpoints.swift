@@ -67,7 +67,12 @@ extension Simulation {
     /// A removed device of whose removal all remaining ones know.
     var removedDeviceKnownToAll: SimulatedDevice? {
         guard !faults.restores, !faults.clones, let thief = devices.first(where: { $0.isRemoved }) else { return nil }
-        let isKnown = remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(thief.id) == true }
+        // A device whose removal is void remains too.
+        let others = devices.filter { other in
+            other.id != thief.id && !other.isGone && other.membership != nil
+                && (!other.isRemoved || other.remover.map { devices[$0].isRemoved } == true)
+        }
+        let isKnown = others.allSatisfy { $0.engine?.roster?.removed.contains(thief.id) == true }
         return isKnown ? thief : nil
     }
 

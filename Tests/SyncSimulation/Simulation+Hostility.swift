@@ -74,6 +74,8 @@ extension Simulation {
         else { return }
         devices[thief].isAvenged = true
         devices[target].isRemoved = true
+        // The storage may lose the statement before any other device has read it.
+        if faults.losesObjects || faults.rollsBack { devices[target].remover = thief }
         if options.isTraced { note("device \(target) is removed by \(thief), which it has removed") }
         noteDoubtfulAdmissions()
         step(thief, .command(.remove(devices[target].id)))

@@ -236,6 +236,23 @@ package struct Simulation {
         devices[index].alarms.insert(alarm)
     }
 
+    private static func description(of statement: Statement) -> String {
+        let heads = statement.heads.map { String($0.hexadecimal.prefix(8)) }.sorted()
+        let body =
+            switch statement.body {
+            case .found: "the circle"
+            case .admit(let admission): "an admission of \(admission.device.hexadecimal.prefix(8))"
+            case .remove(let removal): "a removal of \(removal.device.hexadecimal.prefix(8))"
+            case .witness: "a testimony"
+            case .rekey(let rekeying):
+                """
+                key \(rekeying.key.hexadecimal.prefix(8)) of lane \(rekeying.lane), generation \(rekeying.generation), \
+                for \(rekeying.boxes.map { $0.device.hexadecimal.prefix(8) }), with \(rekeying.olderKeys.map { $0.key.hexadecimal.prefix(8) })
+                """
+            }
+        return "\(body) in \(statement.hash.hexadecimal.prefix(8)), after \(heads)"
+    }
+
     private static func description(of event: SyncEvent) -> String {
         switch event {
         case .listed(let folder, let names): "listed \(names.count) of \(folder)"
@@ -324,6 +341,7 @@ package struct Simulation {
                 try oracle.checkRepetitions(batch) { origin, key throws(KeychainFailure) in
                     try Self.isKnown(origin, of: author, key, listed, &engine, transaction)
                 }
+            case .statement where options.isTraced: note("  states \(Self.description(of: try Statement(object.bytes, cipher: cipher)))")
             default: break
             }
         } catch {
