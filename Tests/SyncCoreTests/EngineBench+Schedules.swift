@@ -46,6 +46,8 @@ extension EngineBench {
 
     func live(_ device: Int) -> Set<VersionReference> { Set(machines[device].ledger.state.live.keys) }
 
+    func marks(_ device: Int) -> [LogMark] { machines[device].ledger.state.marks.values.flatMap(\.self) }
+
     func members(_ device: Int) -> Set<Int> {
         let members = machines[device].engine?.roster?.members ?? [:]
         return Set(machines.indices.filter { members[machines[$0].id] != nil })
@@ -78,20 +80,57 @@ extension EngineBench {
 
     // What an altered program of a device writes, whatever its role
 
-    mutating func forgeBatch(of device: Int, _ versions: [VersionRecord], marks: [LogMark] = []) throws {
+    /// Publishes a statement of a device.
+    mutating func forgeStatement(of device: Int, _ body: Statement.Body, heads: [StatementHash]? = nil) throws {
+        guard let engine = machines[device].engine else { return }
+        let statement = try Statement(
+            body, circle: engine.membership.circle, author: machines[device].id, heads: heads ?? engine.roster?.heads ?? [],
+            keys: machines[device].keys, cipher: cipher)
+        objects[ObjectName.statement(statement.hash).text] = statement.encoded
+    }
+
+    /// Makes a lane key, and publishes a statement of a device that boxes it for devices, and another key for some of them.
+    mutating func forgeKey(
+        of device: Int, generation: UInt64 = 1, for devices: [Int], withFalseBoxesFor betrayed: Set<Int> = [],
+        heads: [StatementHash]? = nil
+    ) throws {
         guard let circle = machines[device].engine?.membership.circle else { return }
+        let lane = Lane.afterFirstUnlock
+        let key = try cipher.makeLaneKey()
+        let id = try cipher.laneKeyID(of: key, circle: circle, lane: lane)
+        let boxes = try devices.map { recipient in
+            let machine = machines[recipient]
+            let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: machine.id)
+            let boxed = betrayed.contains(recipient) ? try cipher.makeLaneKey() : key
+            return Statement.Rekeying.Box(
+                device: machine.id, bytes: try cipher.sealBox(boxed, binding: binding, to: machine.keys.publicKeys.box(for: lane)))
+        }
+        try forgeStatement(
+            of: device, .rekey(.init(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: [])), heads: heads)
+    }
+
+    /// Publishes a batch of a device in a log that may be another device's; returns its mark.
+    @discardableResult
+    mutating func forgeBatch(
+        of device: Int, _ versions: [VersionRecord], marks: [LogMark] = [], after previous: LogMark? = nil
+    ) throws -> LogMark {
+        let circle = try circle
         let (id, key) = try newestKey(.afterFirstUnlock, of: device)
-        let log = LogID(Identifier128(high: 666, low: 666))
+        let log = previous?.log ?? LogID(Identifier128(high: 666, low: 666))
+        let number = 1 + (previous?.number ?? 0)
         let header = BatchFrame.Header(
-            circle: circle, log: log, device: machines[device].id, lane: .afterFirstUnlock, number: 1, previous: .none, laneKey: id)
+            circle: circle, log: log, device: machines[device].id, lane: .afterFirstUnlock, number: number,
+            previous: previous?.hash ?? .none, laneKey: id)
         let content = BatchContent(notes: BatchNotes(seconds: now, marks: marks), versions: versions)
         let sealed = try cipher.seal(content.encoded, header: header.encoded, under: key)
         let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
         let signature = try machines[device].keys.sign(
-            BatchFrame.signedMessage(circle: circle, log: log, number: 1, previous: .none, hash: hash))
-        let origin = Origin(log: log, number: 1, hash: hash.prefix)
-        objects[ObjectName.batch(device: machines[device].id, origin: origin).text] =
+            BatchFrame.signedMessage(circle: circle, log: log, number: number, previous: header.previous, hash: hash))
+        let mark = LogMark(
+            log: log, device: machines[device].id, number: number, previous: header.previous, hash: hash, signature: signature)
+        objects[ObjectName.batch(device: machines[device].id, origin: mark.origin).text] =
             BatchFrame(header: header, sealed: sealed, signature: signature).encoded
+        return mark
     }
 
     /// Publishes a checkpoint that covers everything, and a batch that does not exist, and contains no item.

@@ -24,7 +24,6 @@ struct HostileKeyTests {
     func identifierInOtherLane() throws {
         var bench = try EngineBench([.owner, .owner, .writer])
         try bench.run(2)
-        let writer = bench.machines[2]
         let heads = try #require(bench.machines[2].engine?.roster?.heads)
         bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
         try bench.exchange([0, 1])
@@ -34,9 +33,7 @@ struct HostileKeyTests {
             let rekeying = Statement.Rekeying(
                 lane: .afterFirstUnlock, generation: 1, key: key, boxes: [],
                 olderKeys: [.init(key: older, bytes: [UInt8](repeating: 0, count: 40))])
-            let statement = try Statement(
-                .rekey(rekeying), circle: try bench.circle, author: writer.id, heads: heads, keys: writer.keys, cipher: bench.cipher)
-            bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+            try bench.forgeStatement(of: 2, .rekey(rekeying), heads: heads)
         }
         try bench.exchange([0, 1])
         for device in 0...1 { bench.start(device) }
@@ -46,31 +43,30 @@ struct HostileKeyTests {
     }
 
     /// The key is newer than the true one, or as if two devices had made one at the same time.
-    @Test("A member for which something else than the key is boxed gets the key from another one", arguments: [0, 1])
-    func falseBox(generationsLater: UInt64) throws {
+    ///
+    /// Then a device that has both may take either for the newest.
+    @Test("A member for which something else than the key is boxed gets the key from another one", arguments: [0, 1], 0..<6)
+    func falseBox(generationsLater: UInt64, otherKeys: Int) throws {
         var bench = try EngineBench([.owner, .owner, .writer])
         bench.put(0, 1, date: 5, value: 1)
         try bench.exchange([0, 1, 2])
-        let writer = bench.machines[2]
-        let (circle, lane) = (try bench.circle, Lane.afterFirstUnlock)
-        let (key, other) = (try bench.cipher.makeLaneKey(), try bench.cipher.makeLaneKey())
-        let id = try bench.cipher.laneKeyID(of: key, circle: circle, lane: lane)
-        let boxes = try (0...2).map { device in
-            let machine = bench.machines[device]
-            let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: machine.id)
-            let boxed = device == 1 ? other : key
-            return Statement.Rekeying.Box(
-                device: machine.id, bytes: try bench.cipher.sealBox(boxed, binding: binding, to: machine.keys.publicKeys.box(for: lane)))
-        }
-        let generation = try #require(writer.engine?.roster?.laneKeys.last { $0.lane == lane }).generation + generationsLater
-        let statement = try Statement(
-            .rekey(.init(lane: lane, generation: generation, key: id, boxes: boxes, olderKeys: [])), circle: circle, author: writer.id,
-            heads: try #require(writer.engine?.roster?.heads), keys: writer.keys, cipher: bench.cipher)
-        bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
-        try bench.run(0)
+        for _ in 0..<otherKeys { _ = try bench.cipher.makeLaneKey() }
+        let generation = try #require(bench.machines[2].engine?.roster?.laneKeys.last { $0.lane == .afterFirstUnlock }).generation
+        let earlier = Set(bench.objects.keys)
+        let new = try bench.admit(by: 0)
+        let made = bench.objects.filter { !earlier.contains($0.key) }
+        let admission = try #require(made.values.lazy.compactMap { try? Statement($0, cipher: bench.cipher) }.first { $0.isAdmission })
+        try bench.run(2)
+        try bench.forgeKey(
+            of: 2, generation: generation + generationsLater, for: [0, 1, 2, new], withFalseBoxesFor: [1], heads: [admission.hash])
+        // Device 1 gives the true key to the new device, after it has seen the false one.
+        bench.hidden[1] = Set(made.keys).subtracting([ObjectName.statement(admission.hash).text])
+        bench.put(1, 2, date: 5, value: 7)
+        try bench.run(1)
+        bench.hidden[1] = []
         bench.put(0, 1, date: 6, value: 2)
         try bench.run(0)
-        for _ in 0..<2 { try bench.exchange([1, 0]) }
+        for _ in 0..<3 { try bench.exchange([1, 0]) }
         #expect(bench.value(1, 1) == 2)
     }
 
@@ -82,27 +78,12 @@ struct HostileKeyTests {
         var bench = try EngineBench([.owner, .owner, .writer], limits: limits)
         bench.put(0, 1, date: 5, value: 1)
         try bench.exchange([0, 1, 2])
-        let (circle, lane) = (try bench.circle, Lane.afterFirstUnlock)
-        let writer = bench.machines[2]
-        let heads = try #require(writer.engine?.roster?.heads)
+        let heads = try #require(bench.machines[2].engine?.roster?.heads)
         for _ in 0..<36 {
-            let key = try bench.cipher.makeLaneKey()
-            let id = try bench.cipher.laneKeyID(of: key, circle: circle, lane: lane)
-            let boxes = try (hasFalseBoxes ? [0, 1, 2] : [0, 2]).map { device in
-                let machine = bench.machines[device]
-                let binding = LaneKeyBox.Binding(circle: circle, lane: lane, key: id, device: machine.id)
-                let boxed = hasFalseBoxes && device == 0 ? try bench.cipher.makeLaneKey() : key
-                return Statement.Rekeying.Box(
-                    device: machine.id, bytes: try bench.cipher.sealBox(boxed, binding: binding, to: machine.keys.publicKeys.box(for: lane))
-                )
-            }
-            let statement = try Statement(
-                .rekey(.init(lane: lane, generation: 1, key: id, boxes: boxes, olderKeys: [])), circle: circle, author: writer.id,
-                heads: heads, keys: writer.keys, cipher: bench.cipher)
-            bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+            try bench.forgeKey(of: 2, for: hasFalseBoxes ? [0, 1, 2] : [0, 2], withFalseBoxesFor: hasFalseBoxes ? [0] : [], heads: heads)
             try bench.run(0)
         }
-        try bench.run(0, .command(.remove(writer.id)))
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
         bench.put(0, 1, date: 6, value: 2)
         for _ in 0..<3 {
             try bench.exchange([0, 1])
@@ -112,22 +93,40 @@ struct HostileKeyTests {
         #expect(bench.value(1, 1) == 2)
     }
 
+    /// It sees the identifier of the key in the storage, and dates its statement back to the time before its removal.
+    @Test("A removed device cannot make members give up a key that it does not have")
+    func statementOfRemovedDevice() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let heads = try #require(bench.machines[2].engine?.roster?.heads)
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        try bench.exchange([0, 1])
+        let key = try bench.newestKey(.afterFirstUnlock, of: 0).id
+        let box = Statement.Rekeying.Box(device: bench.machines[2].id, bytes: [UInt8](repeating: 0, count: 80))
+        let rekeying = Statement.Rekeying(lane: .afterFirstUnlock, generation: 1, key: key, boxes: [box], olderKeys: [])
+        try bench.forgeStatement(of: 2, .rekey(rekeying), heads: heads)
+        bench.put(0, 1, date: 6, value: 2)
+        try bench.exchange([0, 1])
+        for device in 0...1 {
+            #expect(try bench.newestKey(.afterFirstUnlock, of: device).id == key)
+            #expect(bench.value(device, 1) == 2)
+        }
+    }
+
     /// A search that calls itself for each key would overflow the stack.
     @Test("A long chain of keys, each wrapped under the next, is searched once")
     func longChain() throws {
         var bench = try EngineBench([.owner, .owner, .writer])
         bench.put(0, 1, date: 5, value: 1)
         try bench.exchange([0, 1, 2])
-        let writer = bench.machines[2]
-        let heads = try #require(writer.engine?.roster?.heads)
+        let heads = try #require(bench.machines[2].engine?.roster?.heads)
         for number in 1...3_000 {
             let older = Statement.Rekeying.WrappedKey(
                 key: LaneKeyID(Identifier128(high: 7, low: UInt64(number - 1))), bytes: [UInt8](repeating: 0, count: 40))
             let key = LaneKeyID(Identifier128(high: 7, low: UInt64(number)))
-            let statement = try Statement(
-                .rekey(.init(lane: .afterFirstUnlock, generation: 1, key: key, boxes: [], olderKeys: [older])), circle: try bench.circle,
-                author: writer.id, heads: heads, keys: writer.keys, cipher: bench.cipher)
-            bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+            try bench.forgeStatement(
+                of: 2, .rekey(.init(lane: .afterFirstUnlock, generation: 1, key: key, boxes: [], olderKeys: [older])), heads: heads)
         }
         try bench.run(1)
         bench.put(0, 1, date: 6, value: 2)
@@ -139,10 +138,7 @@ struct HostileKeyTests {
     func missingStatementOfReader() throws {
         var bench = try EngineBench([.owner, .owner, .reader])
         try bench.exchange([0, 1, 2])
-        let reader = bench.machines[2]
-        let statement = try Statement(
-            .witness, circle: try bench.circle, author: reader.id, heads: [bench.cipher.hash([9])], keys: reader.keys, cipher: bench.cipher)
-        bench.objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        try bench.forgeStatement(of: 2, .witness, heads: [bench.cipher.hash([9])])
         try bench.exchange([0, 1])
         bench.put(0, 1, date: 5, value: 1)
         try bench.exchange([0, 1])
@@ -199,4 +195,8 @@ struct HostileKeyTests {
         }
         #expect(bench.objects.keys.count { $0.hasPrefix("c/") } == 1)
     }
+}
+
+extension Statement {
+    fileprivate var isAdmission: Bool { if case .admit = body { true } else { false } }
 }

@@ -220,17 +220,16 @@ enum ForgedPiece: CaseIterable {
 extension EngineBench {
     var circle: CircleID { get throws { try #require(machines[0].engine).membership.circle } }
 
-    /// Publishes a checkpoint that covers everything that its author has read and more; returns the name of its last piece.
+    /// Publishes a checkpoint that covers everything that its author has read, if that is wanted, and more; returns the name of its last piece.
     @discardableResult
     mutating func forgeCheckpoint(
         of device: Int, covering more: [PieceContent.CoveredBatch], adding extra: PieceContent? = nil, forging forged: ForgedPiece? = nil,
-        repeatsPiece: Bool = false
+        repeatsPiece: Bool = false, coversRead: Bool = true
     ) throws -> String {
         let (id, key) = try newestKey(.whenUnlocked, of: device)
         let (circle, author) = (try circle, machines[device].id)
-        let covered = machines[device].ledger.state.batches.values.flatMap { $0 }.map {
-            PieceContent.CoveredBatch(log: $0.log, device: $0.device, number: $0.number, hash: $0.hash)
-        }
+        let read = coversRead ? machines[device].ledger.state.batches.values.flatMap { $0 } : []
+        let covered = read.map { PieceContent.CoveredBatch(log: $0.log, device: $0.device, number: $0.number, hash: $0.hash) }
         var pieces: [CheckpointContent.Piece] = []
         var name = ""
         for content in [PieceContent.coverage(covered + more, [])] + (extra.map { [$0] } ?? []) {

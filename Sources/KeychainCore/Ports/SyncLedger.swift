@@ -133,6 +133,8 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case joining
     /// The statement heads that this device counted before its admission turned out to be void.
     case voidAdmission
+    /// Since when the engine waits for lost objects.
+    case waits
     /// The items whose visible version could not be shown while a class was locked.
     case unsettled
 }

@@ -144,3 +144,41 @@ struct DeletionCount {
         try reader.end()
     }
 }
+
+/// Waits that do not begin again when the agent is restarted: one that runs for a moment every hour would wait for ever.
+struct Waits: Equatable {
+    /// When this device publishes a checkpoint that replaces lost batches, unless another device was faster.
+    var healingTime: Double?
+    /// Since when a statement is missing that a member names.
+    var statementMissingSince: Double?
+    /// Since when a batch of this device's own logs cannot be read.
+    var ownBatchUnreadSince: Double?
+
+    init() {}
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = [1]
+        for time in [healingTime, statementMissingSince, ownBatchUnreadSince] {
+            bytes.append(time == nil ? 0 : 1)
+            if let time { bytes.append(seconds: time) }
+        }
+        return bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(FormatError) {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        healingTime = try Self.time(&reader)
+        statementMissingSince = try Self.time(&reader)
+        ownBatchUnreadSince = try Self.time(&reader)
+        try reader.end()
+    }
+
+    private static func time(_ reader: inout FieldReader) throws(FormatError) -> Double? {
+        switch try reader.byte() {
+        case 0: return nil
+        case 1: return try reader.seconds()
+        default: throw .malformed
+        }
+    }
+}

@@ -16,7 +16,7 @@ extension EngineStep {
                 // Of a removed device, a batch that counts makes its predecessors count.
                 if isOfRemovedDevice(author) { try permit(previous) }
                 observe(.waitedForPredecessor)
-                engine.memory.waiting[batch] = previous
+                engine.memory.unread.wait(batch, for: previous)
                 return
             }
         }
@@ -125,13 +125,22 @@ extension EngineStep {
     /// Remembers a batch as read and moves the mark of its log.
     mutating func noteRead(_ mark: LogMark) throws(KeychainFailure) {
         try noteRead(ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, seconds: now))
-        if mark.number > 1 { try ledger.removeMark(Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)) }
-        let branches = try ledger.marks(of: mark.log)
+        var branches = try branches(mark)
+        if mark.number > 1 {
+            let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
+            if branches.contains(where: { $0.origin == previous }) { try ledger.removeMark(previous) }
+            branches.removeAll { $0.origin == previous }
+        }
         if branches.count >= limits.branches, !branches.contains(where: { $0.origin == mark.origin }) {
             effects.append(.alarm(.tooManyBranches(mark.log)))
         } else {
             try ledger.insert(mark)
         }
+    }
+
+    /// Returns the known marks of a mark's log, of the same device: another member can write batches that follow those of this one.
+    private func branches(_ mark: LogMark) throws(KeychainFailure) -> [LogMark] {
+        try ledger.marks(of: mark.log).filter { $0.device == mark.device || isPlanted(.logsOfAnyDevice) }
     }
 
     /// Learns how far another device has read a log, by the signed bytes on which its mark rests.
@@ -140,7 +149,7 @@ extension EngineStep {
         guard mark.device != reporter, isPlanted(.unsignedMarks) || isAuthentic(mark), try !ledger.isRead(mark.origin) else { return }
         // Also of a device that is still a member: its removal may be learned before this batch is read.
         if roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
-        let known = try ledger.marks(of: mark.log)
+        let known = try branches(mark)
         guard known.count < limits.branches, !known.contains(where: { $0.origin == mark.origin }) else { return }
         try ledger.insert(mark)
     }

@@ -12,12 +12,15 @@ extension EngineStep {
                 continue
             }
             guard isUsable(hash, known) else { continue }
-            for piece in known.unreadCoverage { names.append((ObjectName.piece(piece).text, CheckpointPiece.largestByteCount)) }
+            names += neededPieces(known.unreadCoverage)
         }
-        if let absorption = engine.memory.absorption, isFolded {
-            for piece in absorption.remaining { names.append((ObjectName.piece(piece).text, CheckpointPiece.largestByteCount)) }
-        }
-        return names
+        return names + (engine.memory.absorption.map { neededPieces($0) } ?? [])
+    }
+
+    private func neededPieces(_ absorption: Absorption) -> [(String, Int)] { neededPieces(absorption.remaining) }
+
+    private func neededPieces(_ pieces: Set<ObjectHash>) -> [(String, Int)] {
+        pieces.sorted().map { (ObjectName.piece($0).text, CheckpointPiece.largestByteCount) }
     }
 
     /// Returns whether a checkpoint may be believed: of a writer, or of a removed device whose removal lists it.
@@ -76,18 +79,19 @@ extension EngineStep {
     /// Begins to absorb a checkpoint if it covers batches that the storage does not have any more.
     private mutating func beginAbsorption() throws(KeychainFailure) {
         guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try areSendableVersionsSealed(),
-            try !readableBatches().contains(where: { !isSetAside($0.name) })
+            try nextReadableBatch() == nil
         else { return }
         let listed = Set(engine.memory.listedBatches.map(\.origin))
-        // One that was given up is tried again after all others, and those of its author after those of others.
+        // One that was given up is tried again after all that were given up less often, and those of its author after those of others.
         let failures = Dictionary(grouping: engine.memory.checkpoints.values.filter(\.isSetAside), by: \.author).mapValues(\.count)
         let ranked = completeCheckpoints.enumerated().map { (rank: $0.offset, entry: $0.element) }.sorted {
             let (left, right) = ($0.entry.checkpoint, $1.entry.checkpoint)
-            if left.isSetAside != right.isSetAside { return right.isSetAside }
-            return (failures[left.author] ?? 0, $0.rank) < (failures[right.author] ?? 0, $1.rank)
+            return (left.failureCount, failures[left.author] ?? 0, $0.rank) < (right.failureCount, failures[right.author] ?? 0, $1.rank)
         }
         for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint, besides: listed) {
-            engine.memory.absorption = Absorption(hash, checkpoint)
+            let absorption = Absorption(hash, checkpoint)
+            engine.memory.absorption = absorption
+            engine.memory.neededObjects += neededPieces(absorption)
             if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
             return
         }
@@ -106,8 +110,8 @@ extension EngineStep {
             return
         }
         observe(.abandonedAbsorption)
-        engine.memory.checkpoints[absorption.hash]?.isSetAside = true
-        engine.memory.absorption = nil
+        engine.memory.checkpoints[absorption.hash]?.failureCount += 1
+        endAbsorption()
         try dropUncoveredVersions()
     }
 
@@ -117,7 +121,7 @@ extension EngineStep {
     mutating func dropUncoveredVersions() throws(KeychainFailure) {
         if let hash = engine.memory.absorption?.hash, engine.memory.checkpoints[hash].map({ !isUsable(hash, $0) }) ?? true {
             observe(.abandonedAbsorption)
-            engine.memory.absorption = nil
+            endAbsorption()
         }
         let absorption = engine.memory.absorption
         let uncovered = try publishedVersions { origin, _ throws(KeychainFailure) in
@@ -143,6 +147,12 @@ extension EngineStep {
         }
     }
 
+    /// Lets the batches be read that the checkpoint covers and this device has not taken over.
+    private mutating func endAbsorption() {
+        engine.memory.absorption = nil
+        engine.memory.areReadsQueued = false
+    }
+
     private func coversUnread(_ checkpoint: KnownCheckpoint, besides listed: Set<Origin>) throws(KeychainFailure) -> Bool {
         for origin in checkpoint.coverage where !listed.contains(origin) {
             if try !ledger.isRead(origin) { return true }
@@ -162,7 +172,9 @@ extension EngineStep {
             engine.memory.rejected.insert(name)
             return
         }
-        engine.memory.checkpoints[hash] = KnownCheckpoint(author: manifest.author, content)
+        let checkpoint = KnownCheckpoint(author: manifest.author, content)
+        engine.memory.checkpoints[hash] = checkpoint
+        if isUsable(hash, checkpoint) { engine.memory.neededObjects += neededPieces(checkpoint.unreadCoverage) }
     }
 
     private func opened(_ sealed: SealedContent, _ header: [UInt8], _ key: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]? {
@@ -186,13 +198,12 @@ extension EngineStep {
         }
         var isUsed = false
         if case .versions(let versions) = content { isUsed = try restoreContents(in: versions, of: hash) }
-        guard let index = engine.memory.absorption?.remaining.firstIndex(of: hash) else { return isUsed }
+        guard engine.memory.absorption?.remaining.remove(hash) != nil else { return isUsed }
         switch content {
         case .coverage: break
         case .awaited(let references): engine.memory.absorption?.awaited += references
         case .versions(let versions): try absorb(versions)
         }
-        engine.memory.absorption?.remaining.remove(at: index)
         if isPlanted(.removalPassPerPiece) { try removeUncontained() }
         if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
         return true
@@ -223,7 +234,6 @@ extension EngineStep {
         guard let absorption = engine.memory.absorption, let checkpoint = engine.memory.checkpoints[absorption.hash] else { return }
         guard try removeUncontained() else { return }
         for reference in absorption.awaited {
-            try merge.removeLive(reference)
             try merge.remember(reference)
             observe(.absorbedAwaited)
         }
@@ -241,21 +251,26 @@ extension EngineStep {
             }
         }
         for mark in marks { try ledger.insert(mark) }
-        engine.memory.absorption = nil
-        engine.memory.waiting = [:]
+        endAbsorption()
         observe(.finishedAbsorption)
     }
 
+    /// Removes the live versions that the checkpoint covers and does not contain, and those that it knows to be replaced.
+    ///
     /// Returns false if a person has to confirm so many deletions.
     @discardableResult
     private mutating func removeUncontained() throws(KeychainFailure) -> Bool {
         guard let absorption = engine.memory.absorption else { return true }
-        let removed = try publishedVersions { origin, reference in
+        var removed = try publishedVersions { origin, reference in
             absorption.covers(origin) && !absorption.contained.contains(reference)
+        }
+        let uncontained = Set(removed.map(\.reference))
+        for reference in Set(absorption.awaited).subtracting(uncontained).sorted() {
+            if let live = try ledger.liveVersion(reference) { removed.append(live) }
         }
         guard try mayDelete(UInt64(removed.lazy.filter { $0.item != nil }.count)) else { return false }
         for version in removed {
-            observe(.removedUncontained)
+            if uncontained.contains(version.reference) { observe(.removedUncontained) }
             try merge.remove(version)
         }
         return true
@@ -277,13 +292,13 @@ extension EngineStep {
             return
         }
         guard try isBatchLost(covered), !isPlanted(.noHealingCheckpoint) else {
-            engine.memory.healingTime = nil
+            engine.memory.waits.healingTime = nil
             return
         }
-        guard let time = engine.memory.healingTime else {
+        guard let time = engine.memory.waits.healingTime else {
             // Another device may heal the storage first.
             let time = now + 60 + Double(randomWord() % UInt64(Self.longestHealingDelaySeconds - 60))
-            engine.memory.healingTime = time
+            engine.memory.waits.healingTime = time
             effects.append(.wake(at: time))
             return
         }
@@ -296,7 +311,7 @@ extension EngineStep {
         }
         try writeCheckpoint()
         observe(.healed)
-        engine.memory.healingTime = nil
+        engine.memory.waits.healingTime = nil
     }
 
     /// Returns whether this device has read a batch that is neither in the storage nor covered by a checkpoint there.

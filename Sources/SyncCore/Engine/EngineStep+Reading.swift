@@ -10,7 +10,9 @@ extension EngineStep {
         let parsed = names.prefix(Self.largestListing).compactMap { ObjectName($0) }
         engine.memory.listedFolders.insert(folder)
         engine.memory.areCheckpointsDue = true
-        engine.memory.rejected = []
+        let first = folder.rawValue.utf8.first
+        engine.memory.rejected = engine.memory.rejected.filter { $0.utf8.first != first }
+        engine.memory.areReadsQueued = false
         switch folder {
         case .statements:
             engine.memory.listedStatements = Set(
@@ -25,7 +27,6 @@ extension EngineStep {
                         if case .batch(let device, let origin) = name { ListedBatch(device: device, origin: origin) } else { nil }
                     }))
             engine.memory.withoutKey = []
-            engine.memory.waiting = [:]
             engine.memory.maySeal = true
         case .checkpoints:
             engine.memory.listedCheckpoints = Set(
@@ -50,7 +51,8 @@ extension EngineStep {
             guard try !ledger.isRead(batch.origin) else { continue }
             let (log, number) = (batch.origin.log, batch.origin.number)
             let isReachable = number == 1 ? true : try ledger.isAnyRead(number - 1, of: log)
-            engine.memory.unread.insert(batch, isReachable: isReachable, isPermitted: try ledger.isPermitted(batch.origin))
+            engine.memory.unread.insert(
+                batch, isOwn: batch.device == device, isReachable: isReachable, isPermitted: try ledger.isPermitted(batch.origin))
         }
     }
 
@@ -70,18 +72,27 @@ extension EngineStep {
         let areStatementsRead =
             engine.memory.unreadStatements.isEmpty && engine.memory.receivedStatements.isEmpty && !isReadingStatements
             && engine.memory.listedFolders.contains(.statements)
-        var names: [(String, Int)] = []
-        if areStatementsRead {
-            names += neededCheckpointObjects()
-            names += try neededContents()
-            if isFolded {
-                for batch in try readableBatches() { names.append((batch.name, BatchFrame.largestByteCount)) }
-            }
+        guard areStatementsRead, isFolded else { return }
+        queueReads()
+        while engine.memory.reading.count < limits.concurrentReads, let (name, limit) = engine.memory.neededObjects.popLast() {
+            if !isSetAside(name) { request(name, atMost: limit) }
         }
-        for (name, limit) in names {
+        for (name, limit) in try neededContents() {
             guard engine.memory.reading.count < limits.concurrentReads else { return }
             if !isSetAside(name) { request(name, atMost: limit) }
         }
+        while engine.memory.reading.count < limits.concurrentReads, let batch = try nextReadableBatch() {
+            engine.memory.unread.removeNext()
+            request(batch.name, atMost: BatchFrame.largestByteCount)
+        }
+    }
+
+    /// Queues all objects that can be read next, after a listing, and when what was set aside may be of use.
+    private mutating func queueReads() {
+        guard !engine.memory.areReadsQueued else { return }
+        engine.memory.areReadsQueued = true
+        engine.memory.neededObjects = neededCheckpointObjects().reversed()
+        engine.memory.unread.queueAll()
     }
 
     private mutating func request(_ name: String, atMost limit: Int) {
@@ -99,29 +110,30 @@ extension EngineStep {
         engine.memory.unreadStatements = unread.sorted().reversed()
     }
 
+    /// Lets all objects be read again: they may be of use now.
+    mutating func setNothingAside() {
+        engine.memory.rejected = []
+        engine.memory.withoutKey = []
+        engine.memory.areReadsQueued = false
+    }
+
     /// Returns whether reading an object again is of no use before something changes.
     func isSetAside(_ name: String) -> Bool { engine.memory.rejected.contains(name) || engine.memory.withoutKey.contains(name) }
 
-    /// The listed batches that can be read next, in ascending order of origin: those that are wanted and whose predecessor was read, and those of
-    /// removed devices, whose predecessors may be lost.
-    func readableBatches() throws(KeychainFailure) -> [ListedBatch] {
-        let unread = engine.memory.unread
-        let isAnyPredecessorEnough = isPlanted(.chainNotChecked)
-        let origins: Set<Origin> =
-            isAnyPredecessorEnough || isPlanted(.removedLogGoesOn)
-            ? Set(unread.all.values.joined().filter { isAnyPredecessorEnough || isOfRemovedDevice($0.device) }.map(\.origin)).union(
-                unread.reachable)
-            : unread.reachable.union(unread.permitted)
-        var batches: [ListedBatch] = []
-        for origin in origins.sorted() {
-            for batch in unread.all[origin] ?? [] where try isWanted(batch) { batches.append(batch) }
+    /// Returns the first batch of the queue that can be read: one that is wanted and whose predecessor was read, or one of a removed device, whose
+    /// predecessors may be lost.
+    mutating func nextReadableBatch() throws(KeychainFailure) -> ListedBatch? {
+        queueReads()
+        while let batch = engine.memory.unread.queue.last {
+            if engine.memory.unread.contains(batch.origin), !isSetAside(batch.name), try isWanted(batch) { return batch }
+            engine.memory.unread.removeNext()
         }
-        return batches
+        return nil
     }
 
     /// Returns whether an unread batch counts, and does not wait for something else.
     func isWanted(_ batch: ListedBatch) throws(KeychainFailure) -> Bool {
-        guard engine.memory.waiting[batch] == nil else { return false }
+        guard !engine.memory.unread.isWaiting(batch) else { return false }
         // What the checkpoint covers is not read one by one.
         if let absorption = engine.memory.absorption, absorption.covers(batch.origin) { return false }
         return try mayRead(batch.device, batch.origin)
@@ -148,7 +160,6 @@ extension EngineStep {
         try ledger.removeAwaited(batch.origin)
         try ledger.removePermitted(batch.origin)
         engine.memory.unread.noteRead(batch.origin)
-        engine.memory.waiting = engine.memory.waiting.filter { $0.value != batch.origin }
     }
 
     mutating func receive(_ name: String, _ bytes: [UInt8]) throws(KeychainFailure) {
@@ -159,7 +170,7 @@ extension EngineStep {
             let batch = ListedBatch(device: device, origin: origin)
             guard try !ledger.isRead(origin) else { return try restoreContents(of: batch, bytes) }
             try receiveBatch(batch, bytes)
-            if try !ledger.isRead(origin), engine.memory.waiting[batch] == nil { engine.memory.rejected.insert(name) }
+            if try !ledger.isRead(origin), !engine.memory.unread.isWaiting(batch) { engine.memory.rejected.insert(name) }
         case .checkpoint(let hash): try receiveCheckpoint(hash, bytes, name: name)
         case .piece(let hash):
             if try !receivePiece(hash, bytes) { engine.memory.rejected.insert(name) }

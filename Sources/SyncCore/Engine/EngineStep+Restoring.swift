@@ -62,7 +62,7 @@ extension EngineStep {
             origins.insert(origin)
         }
         var names: [(String, Int)] = []
-        for batch in engine.memory.listedBatches where engine.memory.waiting[batch] == nil && origins.remove(batch.origin) != nil {
+        for batch in engine.memory.listedBatches where !engine.memory.unread.isWaiting(batch) && origins.remove(batch.origin) != nil {
             names.append((batch.name, BatchFrame.largestByteCount))
         }
         guard !origins.isEmpty else { return names }

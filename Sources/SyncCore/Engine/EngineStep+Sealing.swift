@@ -23,14 +23,23 @@ extension EngineStep {
     ///
     /// One that cannot be read may be on its way, or the statement with its key may be. It is waited for as long as for a missing statement.
     private mutating func hasUnreadOwnBatch() throws(KeychainFailure) -> Bool {
-        let own = try readableBatches().filter { $0.device == device }
-        guard !own.isEmpty else {
-            engine.memory.ownBatchUnreadSince = nil
+        guard !engine.memory.unread.own.isEmpty else {
+            engine.memory.waits.ownBatchUnreadSince = nil
             return false
         }
-        if own.contains(where: { !isSetAside($0.name) }) { return true }
-        let since = engine.memory.ownBatchUnreadSince ?? now
-        engine.memory.ownBatchUnreadSince = since
+        guard engine.memory.reading.isEmpty else { return true }
+        var isAnySetAside = false
+        for batch in engine.memory.unread.own where engine.memory.unread.isReadable(batch.origin) {
+            guard try isWanted(batch) else { continue }
+            guard isSetAside(batch.name) else { return true }
+            isAnySetAside = true
+        }
+        guard isAnySetAside else {
+            engine.memory.waits.ownBatchUnreadSince = nil
+            return false
+        }
+        let since = engine.memory.waits.ownBatchUnreadSince ?? now
+        engine.memory.waits.ownBatchUnreadSince = since
         guard abs(now - since) < Self.secondsToWaitForStatements else { return false }
         effects.append(.wake(at: since + Self.secondsToWaitForStatements))
         return true
@@ -39,12 +48,14 @@ extension EngineStep {
     /// Whether the statements that members name are there, or have been waited for.
     ///
     /// One of them may be a removal. But a statement can be lost together with the disks of those who had it.
-    var hasWaitedForStatements: Bool { engine.memory.missingSince.map { abs(now - $0) >= Self.secondsToWaitForStatements } ?? true }
+    var hasWaitedForStatements: Bool {
+        engine.memory.waits.statementMissingSince.map { abs(now - $0) >= Self.secondsToWaitForStatements } ?? true
+    }
     private static var secondsToWaitForStatements: Double { 3_600 }
 
     /// Waits an hour for missing statements, then raises an alarm and goes on.
     private mutating func areStatementsComplete() throws(KeychainFailure) -> Bool {
-        guard let since = engine.memory.missingSince, let missing = roster.missing.sorted().first else { return true }
+        guard let since = engine.memory.waits.statementMissingSince, let missing = roster.missing.sorted().first else { return true }
         guard hasWaitedForStatements else {
             effects.append(.wake(at: since + Self.secondsToWaitForStatements))
             return false
@@ -200,7 +211,7 @@ extension EngineStep {
         guard log.number > 0, !isPlanted(.sameLogAfterFork) else { return false }
         let own = Origin(log: log.log, number: log.number, hash: log.hash.prefix)
         return try ledger.marks(of: log.log).contains { $0.device == device && $0.origin != own }
-            || engine.memory.unread.all.values.joined().contains { $0.device == device && $0.origin.log == log.log }
+            || engine.memory.unread.own.contains { $0.origin.log == log.log }
     }
 
     // Notes

@@ -36,6 +36,8 @@ struct EngineStep {
 
     mutating func run(_ event: SyncEvent) throws(KeychainFailure) {
         try loadStatements()
+        let waits = engine.memory.waits
+        noteMissingStatements()
         try dropUnavailableKeys()
         merge.sharesWrites = ownRole != .reader || isPlanted(.sharesWritesOfReaders)
         try compareRows()
@@ -50,12 +52,12 @@ struct EngineStep {
             // Nothing else is read before this round's statements are known.
             engine.memory.listedFolders.remove(.statements)
             engine.memory.reading = []
+            engine.memory.areReadsQueued = false
             engine.memory.creating = []
             engine.memory.unsendable = []
         case .itemsChanged:
             engine.memory.unsendable = []
-            engine.memory.withoutKey = []
-            engine.memory.rejected = []
+            setNothingAside()
             try settleWaiting()
             effects.append(.list(.batches))
         case .listed(let folder, let names): try noteListing(folder, names)
@@ -65,9 +67,10 @@ struct EngineStep {
             if bytes == nil { engine.memory.rejected.insert(name) }
             if isFolded || isPlanted(.foldAfterMerge), let bytes {
                 try receive(name, bytes)
-            } else if bytes != nil, event.isOfStatement {
+            } else if bytes != nil {
                 // It is asked for again.
-                findUnreadStatements()
+                engine.memory.areReadsQueued = false
+                if event.isOfStatement { findUnreadStatements() }
             }
         case .created(let name):
             engine.memory.creating.remove(name)
@@ -91,6 +94,7 @@ struct EngineStep {
         noteLosses()
         try requestReads()
         try publish()
+        if engine.memory.waits != waits { try ledger.set(.waits, to: engine.memory.waits.encoded) }
         engine.memory.observations += merge.observations
     }
 

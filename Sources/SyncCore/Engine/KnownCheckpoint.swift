@@ -11,20 +11,20 @@ struct KnownCheckpoint {
     var batches: [PieceContent.CoveredBatch] = []
     var marks: [LogMark] = []
     /// The pieces with coverage that are not read yet.
-    var unreadCoverage: [ObjectHash]
-    /// Whether its absorption was given up, because a part of it was of no use.
-    var isSetAside = false
+    var unreadCoverage: Set<ObjectHash>
+    /// How often its absorption was given up, because a part of it was of no use.
+    var failureCount = 0
+    var isSetAside: Bool { failureCount > 0 }
 
     init(author: DeviceID, _ content: CheckpointContent) {
         self.author = author
         seconds = content.seconds
         pieces = content.pieces
-        unreadCoverage = content.pieces.filter { $0.kind == .coverage }.map(\.hash)
+        unreadCoverage = Set(content.pieces.lazy.filter { $0.kind == .coverage }.map(\.hash))
     }
 
     mutating func note(_ batches: [PieceContent.CoveredBatch], _ marks: [LogMark], of piece: ObjectHash) {
-        guard let index = unreadCoverage.firstIndex(of: piece) else { return }
-        unreadCoverage.remove(at: index)
+        guard unreadCoverage.remove(piece) != nil else { return }
         self.batches += batches
         coverage.formUnion(batches.map(\.origin))
         self.marks += marks
@@ -39,7 +39,7 @@ struct Absorption {
     let hash: CheckpointHash
     private let coverage: Set<Origin>
     /// The pieces that are not applied yet.
-    var remaining: [ObjectHash]
+    var remaining: Set<ObjectHash>
     /// The number of these pieces when the pieces in the storage were listed last.
     var remainingAtLastListing: Int?
     /// The versions in the pieces applied so far.
@@ -50,7 +50,7 @@ struct Absorption {
     init(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint) {
         self.hash = hash
         coverage = checkpoint.coverage
-        remaining = checkpoint.pieces.filter { $0.kind != .coverage }.map(\.hash)
+        remaining = Set(checkpoint.pieces.lazy.filter { $0.kind != .coverage }.map(\.hash))
     }
 
     func covers(_ origin: Origin) -> Bool { coverage.contains(origin) }

@@ -121,20 +121,18 @@ struct EngineMemory {
     var creating: Set<String> = []
     /// Objects that are of no use, or of none yet.
     var rejected: Set<String> = []
-    /// Batches that wait for another one, their predecessor.
-    var waiting: [ListedBatch: Origin] = [:]
     /// Batches that wait for a key.
     var withoutKey: Set<String> = []
+    /// Checkpoints and their pieces that have to be read, the next one last.
+    var neededObjects: [(name: String, byteLimit: Int)] = []
+    /// Whether every object that can be read next is in `neededObjects`, and every such batch in the queue of unread batches.
+    var areReadsQueued = false
 
     var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
     var absorption: Absorption?
     /// Whether a listing or an object has arrived since checkpoints were looked at.
     var areCheckpointsDue = false
-    /// When this device publishes a checkpoint that replaces lost batches, unless another device was faster.
-    var healingTime: Double?
-    var missingSince: Double?
-    /// Since when a batch of this device's own logs cannot be read.
-    var ownBatchUnreadSince: Double?
+    var waits = Waits()
 
     /// Whether all rows were compared with the ledger since the agent started.
     var areRowsCompared = false
@@ -142,53 +140,4 @@ struct EngineMemory {
     /// The live versions whose content has to be read from the storage again.
     var lost: Set<VersionReference> = []
     var observations: [SyncObservation] = []
-}
-
-/// The batches in the last listing that this device has not read, and those among them that can be read next.
-///
-/// The cost of reading a batch must not grow with the number of batches that wait, so the next ones are found without a search.
-struct UnreadBatches {
-    /// By origin, and then by the device in the name: any program that can write to the storage can create an object with the origin of a batch.
-    private(set) var all: [Origin: [ListedBatch]] = [:]
-    private var numbers: [LogID: [UInt64: [Origin]]] = [:]
-    /// Those whose predecessor was read.
-    private(set) var reachable: Set<Origin> = []
-    /// Those that a remaining device has read, so that they count even if their author was removed.
-    private(set) var permitted: Set<Origin> = []
-
-    mutating func insert(_ batch: ListedBatch, isReachable: Bool, isPermitted: Bool) {
-        all[batch.origin, default: []].append(batch)
-        guard all[batch.origin]?.count == 1 else { return }
-        numbers[batch.origin.log, default: [:]][batch.origin.number, default: []].append(batch.origin)
-        if isReachable { reachable.insert(batch.origin) }
-        if isPermitted { permitted.insert(batch.origin) }
-    }
-
-    mutating func permit(_ origin: Origin) {
-        if all[origin] != nil { permitted.insert(origin) }
-    }
-
-    mutating func noteRead(_ origin: Origin) {
-        all[origin] = nil
-        reachable.remove(origin)
-        permitted.remove(origin)
-        // The number comes from another device, and may be the largest.
-        let (next, isOverflow) = origin.number.addingReportingOverflow(1)
-        guard !isOverflow else { return }
-        for successor in numbers[origin.log]?[next] ?? [] where all[successor] != nil { reachable.insert(successor) }
-    }
-
-    func contains(_ origin: Origin) -> Bool { all[origin] != nil }
-}
-
-/// A batch in a listing.
-struct ListedBatch: Hashable, Comparable {
-    let device: DeviceID
-    let origin: Origin
-
-    var name: String { ObjectName.batch(device: device, origin: origin).text }
-
-    static func < (left: ListedBatch, right: ListedBatch) -> Bool {
-        left.origin == right.origin ? left.device < right.device : left.origin < right.origin
-    }
 }

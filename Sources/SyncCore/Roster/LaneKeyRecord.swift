@@ -6,11 +6,11 @@ package struct LaneKeyRecord: Hashable, Sendable {
     package let lane: Lane
     package let key: LaneKeyID
     /// The lowest generation that a statement gives it.
+    ///
+    /// This property and the next ones are by counted statements; only if there is none, by others of devices with the right to make keys.
     package private(set) var generation: UInt64
-    /// The devices that know the key: those that boxed it and those for which it is boxed.
+    /// The devices that know the key: those that stated it and those for which it is boxed.
     package private(set) var holders: Set<DeviceID> = []
-    /// The devices for which counted statements box it.
-    package private(set) var recipients: Set<DeviceID> = []
     /// The devices that an author of the key had seen removed.
     ///
     /// None of them ever gets the key, even if its removal turns out to be void: the author sealed for a circle without it.
@@ -19,6 +19,11 @@ package struct LaneKeyRecord: Hashable, Sendable {
     ///
     /// Another device may have given an older key to a device that it did not know was removed.
     package private(set) var madeAfterRemovals: Set<DeviceID>?
+    /// The devices for which counted statements box it.
+    package private(set) var recipients: Set<DeviceID> = []
+    /// Whether a counted statement is about the key.
+    private(set) var isCounted = false
+    /// The boxes and wrapped keys of all statements.
     package private(set) var boxes: [Statement.Rekeying.Box] = []
     package private(set) var olderKeys: [Statement.Rekeying.WrappedKey] = []
 
@@ -41,21 +46,29 @@ package struct LaneKeyRecord: Hashable, Sendable {
         var records: [LaneKeyRecord] = []
         // A key belongs to one lane, but the statement of a member may give its identifier to the other lane.
         var indices: [Lane: [LaneKeyID: Int]] = [:]
-        var removals: [Int] = []
-        var removed: Set<DeviceID> = []
+        var stated: [(number: Int, rekeying: Statement.Rekeying, index: Int)] = []
         for (number, statement) in graph.statements.enumerated() {
             guard authority.isAuthorized[number], case .rekey(let rekeying) = statement.body else { continue }
-            let index: Int
             if isPlanted(.keyTakenByOtherLane), records.contains(where: { $0.key == rekeying.key && $0.lane != rekeying.lane }) { continue }
-            if let known = indices[rekeying.lane]?[rekeying.key] {
-                index = known
-            } else {
-                index = records.count
+            let index = indices[rekeying.lane]?[rekeying.key] ?? records.count
+            if index == records.count {
                 indices[rekeying.lane, default: [:]][rekeying.key] = index
-                records.append(LaneKeyRecord(lane: rekeying.lane, key: rekeying.key, generation: rekeying.generation))
+                records.append(LaneKeyRecord(lane: rekeying.lane, key: rekeying.key, generation: .max))
             }
+            records[index].boxes += rekeying.boxes
+            records[index].olderKeys += rekeying.olderKeys
+            if isCounted[number] { records[index].recipients.formUnion(rekeying.boxes.map(\.device)) }
+            records[index].isCounted = records[index].isCounted || isCounted[number]
+            stated.append((number, rekeying, index))
+        }
+        // Statements that do not count help to open a key, and say nothing else about one of a member: a removed device can make any number of them.
+        if !isPlanted(.believesUncounted) { stated.removeAll { !isCounted[$0.number] && records[$0.index].isCounted } }
+        var removals: [Int] = []
+        var removed: Set<DeviceID> = []
+        var wrappers: [[Int]] = Array(repeating: [], count: records.count)
+        for (number, rekeying, index) in stated {
             records[index].generation = min(records[index].generation, rekeying.generation)
-            records[index].holders.insert(statement.author)
+            records[index].holders.insert(graph.authors[number])
             records[index].holders.formUnion(rekeying.boxes.map(\.device))
             let known = authority.removals.filter { graph.known[number].contains($0) }
             // Most authors know the same removals as the one before.
@@ -65,22 +78,16 @@ package struct LaneKeyRecord: Hashable, Sendable {
             }
             records[index].excluded.formUnion(removed)
             if isCounted[number] { records[index].madeAfterRemovals = records[index].madeAfterRemovals?.intersection(removed) ?? removed }
-            records[index].boxes += rekeying.boxes
-            records[index].olderKeys += rekeying.olderKeys
-            if isCounted[number] { records[index].recipients.formUnion(rekeying.boxes.map(\.device)) }
+            for wrapped in rekeying.olderKeys {
+                if let older = indices[rekeying.lane]?[wrapped.key], wrappers[older].last != index { wrappers[older].append(index) }
+            }
         }
-        excludeHoldersOfWrappedKeys(&records, indices)
+        excludeHoldersOfWrappedKeys(&records, wrappers)
         return records.sorted { ($0.lane.rawValue, $0.generation, $0.key) < ($1.lane.rawValue, $1.generation, $1.key) }
     }
 
-    /// Who gets a key gets the keys that are wrapped under it.
-    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord], _ indices: [Lane: [LaneKeyID: Int]]) {
-        var wrappers: [[Int]] = Array(repeating: [], count: records.count)
-        for index in records.indices {
-            for wrapped in records[index].olderKeys {
-                if let older = indices[records[index].lane]?[wrapped.key], wrappers[older].last != index { wrappers[older].append(index) }
-            }
-        }
+    /// Who gets a key gets the keys that are wrapped under it; `wrappers` has the indices of the newer keys for each older one.
+    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord], _ wrappers: [[Int]]) {
         var changed = records.indices.filter { !records[$0].excluded.isEmpty }
         while let older = changed.popLast() {
             let excluded = records[older].excluded

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+
+/// The batches in the last listing that this device has not read, and those among them that can be read next.
+///
+/// Any program that can write to the storage can create any number of names, so what a step costs must not grow with their number.
+struct UnreadBatches {
+    /// By origin, and then by the device in the name: a name may have the origin of another device's batch.
+    private var all: [Origin: [ListedBatch]] = [:]
+    /// Batches of this device's own logs.
+    private(set) var own: Set<ListedBatch> = []
+    /// Those whose predecessor was not read, by their number.
+    private var successors: [LogID: [UInt64: [Origin]]] = [:]
+    /// Those whose predecessor was read.
+    private var reachable: Set<Origin> = []
+    /// Those that a remaining device has read, so that they count even if their author was removed.
+    private var permitted: Set<Origin> = []
+    /// Batches that wait for another one, their predecessor.
+    private var waiting: Set<ListedBatch> = []
+    private var waitingFor: [Origin: [ListedBatch]] = [:]
+    /// Batches that may be readable, the next one last.
+    private(set) var queue: [ListedBatch] = []
+
+    mutating func insert(_ batch: ListedBatch, isOwn: Bool, isReachable: Bool, isPermitted: Bool) {
+        if isOwn { own.insert(batch) }
+        all[batch.origin, default: []].append(batch)
+        guard all[batch.origin]?.count == 1 else { return }
+        if isReachable {
+            reachable.insert(batch.origin)
+        } else {
+            successors[batch.origin.log, default: [:]][batch.origin.number, default: []].append(batch.origin)
+        }
+        if isPermitted { permitted.insert(batch.origin) }
+    }
+
+    /// Queues all batches that may be readable, in ascending order of origin.
+    mutating func queueAll() {
+        let origins = isPlanted(.chainNotChecked) || isPlanted(.removedLogGoesOn) ? Set(all.keys) : reachable.union(permitted)
+        queue = origins.sorted().reversed().flatMap { all[$0] ?? [] }
+    }
+
+    mutating func removeNext() { _ = queue.popLast() }
+
+    mutating func permit(_ origin: Origin) {
+        guard let batches = all[origin], permitted.insert(origin).inserted else { return }
+        queue += batches
+    }
+
+    mutating func wait(_ batch: ListedBatch, for predecessor: Origin) {
+        guard waiting.insert(batch).inserted else { return }
+        waitingFor[predecessor, default: []].append(batch)
+    }
+
+    mutating func endWaits() { (waiting, waitingFor) = ([], [:]) }
+
+    mutating func noteRead(_ origin: Origin) {
+        for batch in all.removeValue(forKey: origin) ?? [] { own.remove(batch) }
+        reachable.remove(origin)
+        permitted.remove(origin)
+        for batch in waitingFor.removeValue(forKey: origin) ?? [] {
+            waiting.remove(batch)
+            queue.append(batch)
+        }
+        // The number comes from another device, and may be the largest.
+        let (next, isOverflow) = origin.number.addingReportingOverflow(1)
+        guard !isOverflow else { return }
+        for successor in successors[origin.log]?.removeValue(forKey: next) ?? [] {
+            guard let batches = all[successor] else { continue }
+            reachable.insert(successor)
+            queue += batches
+        }
+    }
+
+    func contains(_ origin: Origin) -> Bool { all[origin] != nil }
+    func isWaiting(_ batch: ListedBatch) -> Bool { waiting.contains(batch) }
+    func isReadable(_ origin: Origin) -> Bool { reachable.contains(origin) || permitted.contains(origin) }
+}
+
+/// A batch in a listing.
+struct ListedBatch: Hashable, Comparable {
+    let device: DeviceID
+    let origin: Origin
+
+    var name: String { ObjectName.batch(device: device, origin: origin).text }
+
+    static func < (left: ListedBatch, right: ListedBatch) -> Bool {
+        left.origin == right.origin ? left.device < right.device : left.origin < right.origin
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+import Testing
+
+/// Logs that others continue, and objects that only have the names of batches.
+@Suite("Hostile logs")
+struct HostileLogTests {
+    /// The member's batch follows one of owner 0, or is a fork that begins with its first batch.
+    @Test("What a member writes into another device's log takes no mark from it", arguments: [false, true])
+    func foreignBatches(areForks: Bool) throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange(areForks ? [0, 2] : [0, 1, 2])
+        let mark = try #require(bench.marks(2).first { $0.device == bench.machines[0].id })
+        let beginning = LogMark(
+            log: mark.log, device: mark.device, number: 0, previous: .none, hash: .none, signature: mark.signature)
+        for number in 0..<(areForks ? 20 : 1) {
+            let id = SyncVersionID(Identifier128(high: 6, low: UInt64(number)))
+            let content = SimulatedContent(name: 100 + number, accessibility: .afterFirstUnlock, date: 6, value: 6).content
+            try bench.forgeBatch(of: 2, [VersionRecord(id: id, replaced: [], content: content)], after: areForks ? beginning : mark)
+        }
+        // Device 1 reads the forks first.
+        if areForks { bench.hidden[1] = [ObjectName.batch(device: mark.device, origin: mark.origin).text] }
+        try bench.run(1)
+        bench.hidden[1] = []
+        try bench.exchange([0, 1])
+        #expect(bench.marks(1).contains { $0.origin == mark.origin })
+        bench.put(0, 2, date: 7, value: 2)
+        try bench.exchange([0, 1])
+        #expect(bench.marks(1).contains { $0.device == mark.device && $0.log == mark.log && $0.number == mark.number + 1 })
+        #expect(bench.value(1, 2) == 2)
+        #expect(bench.value(1, 100) == 6)
+    }
+
+    /// Reading each of them must not take time for all others.
+    @Test("Tens of thousands of objects that only have the names of batches and checkpoints hold up nothing")
+    func junk() throws {
+        var bench = try EngineBench([.owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.run(0)
+        for number in 0..<20_000 {
+            let log = LogID(Identifier128(high: UInt64(number), low: 1))
+            let origin = Origin(log: log, number: 1, hash: Identifier128(high: 1, low: 1))
+            let device = number % 2 == 0 ? bench.machines[0].id : DeviceID(log.value)
+            bench.objects[ObjectName.batch(device: device, origin: origin).text] = [1]
+            bench.objects[ObjectName.checkpoint(bench.cipher.hash(Array("\(number)".utf8))).text] = [1]
+        }
+        try bench.run(1)
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    /// Each run of an agent that is started once every half hour ends before an hour has passed.
+    @Test("An agent that runs for a moment at a time waits for an unreadable batch of its own once, not again in each run")
+    func unreadableOwnBatch() throws {
+        var bench = try EngineBench([.owner, .owner])
+        try bench.exchange([0, 1])
+        let origin = Origin(log: LogID(Identifier128(high: 1, low: 1)), number: 1, hash: Identifier128(high: 1, low: 1))
+        bench.objects[ObjectName.batch(device: bench.machines[0].id, origin: origin).text] = [1]
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.run(0)
+        #expect(bench.batches.allSatisfy { $0 == origin })
+        for _ in 0..<3 {
+            bench.now += 1_800
+            bench.start(0)
+            try bench.run(0)
+        }
+        try bench.run(1)
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    @Test("An agent that runs for a moment at a time makes up for lost batches")
+    func lostBatches() throws {
+        var bench = try EngineBench([.owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        for name in bench.objects.keys where name.hasPrefix("b/") { bench.objects[name] = nil }
+        for _ in 0..<4 {
+            bench.start(0)
+            try bench.run(0)
+            bench.now += 1_800
+        }
+        #expect(bench.objects.keys.contains { $0.hasPrefix("c/") })
+    }
+
+    @Test("What a checkpoint knows to be replaced counts as deleted for the guard against mass deletion")
+    func awaitedVersions() throws {
+        var limits = SyncLimits()
+        limits.unconfirmedDeletions = 2
+        var bench = try EngineBench([.owner, .owner, .owner], limits: limits)
+        for name in 1...5 { bench.put(0, name, date: 5, value: UInt64(name), .whenUnlocked) }
+        try bench.exchange([0, 1, 2])
+        let unknown = PieceContent.CoveredBatch(
+            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .awaited(bench.live(1).sorted()), coversRead: false)
+        for _ in 0..<3 { try bench.run(1) }
+        #expect((1...5).allSatisfy { bench.value(1, $0) == UInt64($0) })
+        #expect(bench.machines[1].alarms.contains { if case .massDeletion = $0 { true } else { false } })
+    }
+
+    @Test("A checkpoint that was given up is tried again although a useless one is newer")
+    func uselessCheckpoint() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        for name in 1...3 { bench.put(0, name, date: 5, value: UInt64(name), .whenUnlocked) }
+        try bench.exchange([0])
+        for name in bench.objects.keys where name.hasPrefix("b/") { bench.objects[name] = nil }
+        bench.now += 4_000
+        for _ in 0..<2 {
+            try bench.run(0)
+            bench.now += 4_000
+        }
+        let pieces = bench.objects.filter { $0.key.hasPrefix("p/") && (try? CheckpointPiece($0.value))?.kind == .versions }
+        try bench.run(2)
+        let unknown = PieceContent.CoveredBatch(
+            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: .withoutContent)
+        // They are listed, but their bytes have not arrived.
+        for (name, bytes) in pieces { bench.objects[name] = Array(bytes.dropLast()) }
+        for _ in 0..<8 { try bench.run(1) }
+        for (name, bytes) in pieces { bench.objects[name] = bytes }
+        for _ in 0..<12 { try bench.run(1) }
+        #expect((1...3).allSatisfy { bench.value(1, $0) == UInt64($0) })
+    }
+}
