@@ -16,7 +16,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
     case batchesInAnyOrder, seniority, replayedAdmission, readersRestoreStatements, keyTakenByOtherLane
-    case believesBoxes, believesUncounted, logsOfAnyDevice, statementsOfOtherCircles, keysWithoutCheck, keepDropsList
+    case believesBoxes, statementsOfOtherCircles, keysWithoutCheck, keepDropsList
     // Lost contents, and writes of readers
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows
     // Limits

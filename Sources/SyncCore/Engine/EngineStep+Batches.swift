@@ -140,7 +140,7 @@ extension EngineStep {
 
     /// Returns the known marks of a mark's log, of the same device: another member can write batches that follow those of this one.
     private func branches(_ mark: LogMark) throws(KeychainFailure) -> [LogMark] {
-        try ledger.marks(of: mark.log).filter { $0.device == mark.device || isPlanted(.logsOfAnyDevice) }
+        try ledger.marks(of: mark.log).filter { $0.device == mark.device }
     }
 
     /// Learns how far another device has read a log, by the signed bytes on which its mark rests.

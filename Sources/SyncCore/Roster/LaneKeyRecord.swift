@@ -62,7 +62,7 @@ package struct LaneKeyRecord: Hashable, Sendable {
             stated.append((number, rekeying, index))
         }
         // Statements that do not count help to open a key, and say nothing else about one of a member: a removed device can make any number of them.
-        if !isPlanted(.believesUncounted) { stated.removeAll { !isCounted[$0.number] && records[$0.index].isCounted } }
+        stated.removeAll { !isCounted[$0.number] && records[$0.index].isCounted }
         var removals: [Int] = []
         var removed: Set<DeviceID> = []
         var wrappers: [[Int]] = Array(repeating: [], count: records.count)
