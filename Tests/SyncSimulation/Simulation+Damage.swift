@@ -35,10 +35,10 @@ extension Simulation {
     }
 
     /// Whether the storage has the batch of a version.
-    func isStored(_ version: VersionReference) -> Bool {
-        storage.names.contains { name in
-            if case .batch(_, let origin) = ObjectName(name) { origin == version.origin } else { false }
-        }
+    func isStored(_ version: VersionReference) -> Bool { version.origin.map { storedBatches.contains($0) } ?? false }
+
+    var storedBatches: Set<Origin> {
+        Set(storage.names.compactMap { name in if case .batch(_, let origin) = ObjectName(name) { origin } else { nil } })
     }
 
     /// Whether the circle can restore a version that this device loses: a storage that loses objects must not have lost it before.

@@ -69,15 +69,20 @@ extension Simulation {
         let readByRemaining = remaining.filter { devices[$0].role.mayWrite }.reduce(into: Set<Origin>()) {
             $0.formUnion(states[$1]?.read ?? [])
         }
-        let expected = oracle.expected { origin, author in !removedIDs.contains(author) || readByRemaining.contains(origin) }
-            .filter { !lost.contains($0.key) }
+        // A batch that the storage has lost, and of which its author knows nothing any more, does not count if all others that had read it are removed.
+        let isAnyForgotten = faults.restores && (faults.losesObjects || faults.rollsBack)
+        let known = isAnyForgotten ? states.values.reduce(into: storedBatches) { $0.formUnion($1.read) } : []
+        let expected = oracle.expected { origin, author in
+            readByRemaining.contains(origin) || (!removedIDs.contains(author) && (!isAnyForgotten || known.contains(origin)))
+        }.filter { !lost.contains($0.key) }
         for index in remaining {
             guard let state = states[index] else { continue }
             var own = expected
             if !devices[index].role.mayWrite {
                 let read = state.read.union(readByRemaining)
-                own = oracle.expected { origin, author in !removedIDs.contains(author) || read.contains(origin) }
-                    .filter { !lost.contains($0.key) }
+                own = oracle.expected { origin, author in
+                    read.contains(origin) || (!removedIDs.contains(author) && (!isAnyForgotten || known.contains(origin)))
+                }.filter { !lost.contains($0.key) }
             }
             checkLedger(index, state, own)
             // What a program of a reader has overwritten may have been in a batch that no other device had read, of a device that was removed.

@@ -326,6 +326,14 @@ package struct Simulation {
                 let bytes = try parts.opened(frame.sealed, header: header.encoded) { engine.openedKey(header.laneKey, in: transaction) }
                 guard let bytes else { return oracle.fail("a device sealed a batch under a key that it does not have") }
                 let content = try BatchContent(bytes)
+                if options.isTraced {
+                    for version in content.versions {
+                        let replaced = version.replaced.map { $0.id.hexadecimal.prefix(8) }
+                        note(
+                            "  seals \(version.id.hexadecimal.prefix(8)), \(version.content == nil ? "deleted, " : "")in place of \(replaced)"
+                        )
+                    }
+                }
                 let author = devices[index].id
                 // A restored machine may forget that it knew, and the owner of a recovery kit begins with what the storage shows.
                 let isLate =
