@@ -92,10 +92,14 @@ package struct Oracle {
         for index in writeCount..<writes.count where writes[index].device == device { writes[index].mayBeLost = true }
     }
 
-    /// A deletion is undone if its record was lost to damage: a row that is absent is restored.
+    /// A deletion is undone if its record was lost to damage: a row that is absent is restored, as the ledger knows it.
     mutating func noteLostRecord(of device: Int, deletionOf shown: VersionReference) {
-        for index in writes.indices where writes[index].device == device && writes[index].isDeletion {
-            if writes[index].seen.contains(shown) { writes[index].mayBeLost = true }
+        for index in writes.indices where writes[index].device == device && writes[index].isDeletion && writes[index].seen.contains(shown) {
+            writes[index].mayBeLost = true
+            // What the program wrote before, and deleted, is forgotten too.
+            for revision in overwritten(by: writes[index]) where revision != shown.id {
+                if let earlier = writeIndex[revision], writes[earlier].seen.contains(shown) { writes[earlier].mayBeLost = true }
+            }
         }
     }
 
@@ -213,7 +217,8 @@ package struct Oracle {
     ) {
         for write in writes where !write.mayBeLost && !isExempt(write.device) {
             for reference in write.seen where live[reference] != nil {
-                fail("a \(write.isDeletion ? "deletion" : "write") of device \(write.device) left a version that it should have replaced")
+                let change = "\(write.isDeletion ? "deletion" : "write") of device \(write.device), \(write.revision.hexadecimal),"
+                fail("a \(change) left version \(reference.id.hexadecimal), which it should have replaced")
             }
         }
     }

@@ -167,14 +167,17 @@ extension Simulation {
             let victim = random.element(of: remaining.filter { isListed($0, by: index) && devices[$0].id != devices[index].id }),
             devices.filter({ $0.isRemoved }).count < 2
         {
-            for other in devices.indices where devices[other].id == devices[victim].id {
-                devices[other].isRemoved = true
-                devices[other].remover = index
+            let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
+            for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (true, index) }
+            noteDoubtfulAdmissions()
+            step(index, .command(.remove(devices[victim].id)))
+            guard devices[index].engine?.roster?.removed.contains(devices[victim].id) == true else {
+                // The owner has learned in the same step that it is no member any more.
+                for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (false, nil) }
+                return
             }
             counters.count(.deviceRemoved)
             if options.isTraced { note("device \(victim) is removed by \(index)") }
-            noteDoubtfulAdmissions()
-            step(index, .command(.remove(devices[victim].id)))
         } else if recoveryKit != nil, random.chance(0.2) {
             try recover()
         } else if faults.admitsDevices, devices.count < options.deviceCount + 3 {
