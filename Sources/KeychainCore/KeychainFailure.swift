@@ -133,8 +133,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         return failure
     }
 
-    /// Returns this failure with a remedy.
-    package func withRemedy(_ remedy: KeychainRemedy) -> KeychainFailure {
+    /// Returns this failure with another remedy, or with none.
+    package func withRemedy(_ remedy: KeychainRemedy?) -> KeychainFailure {
         var failure = self
         failure.remedy = remedy
         return failure

@@ -40,7 +40,10 @@ struct CopyCheck {
         var findings = Findings(
             storeID: store.storeID, stateCipher: keybag.stateCipher, keybag: keybag.document,
             hasNewestKeybag: try hasNewestKeybag(store, keybag))
-        if structuralCount > 0 { findings.problems.append("\(structuralCount) problems in the structure of the file") }
+        if structuralCount > 0 {
+            let problems = structuralCount == 1 ? "1 problem" : "\(structuralCount) problems"
+            findings.problems.append("\(problems) in the structure of the file")
+        }
         if keybag.damagedCopyCount > 0 { findings.problems.append("\(keybag.damagedCopyCount) of the copies of the keybag") }
         let keychain = SealedKeychain(
             store: store, keys: keybag, cipher: keybag.cipher, clock: SystemWallClock(), entitlements: entitlements, log: EngineLog.warn)

@@ -66,10 +66,12 @@ struct BackupCreateCommand: ParsableCommand {
     /// The keychain cannot be unlocked, so the passcode is used for this backup alone.
     private func saveRefusedContent(_ path: String, _ givenPasscode: consuming Passcode?, _ givenPassword: consuming Passcode?) throws {
         let session = try CommandSession.forWholeKeychain()
-        let needsPasscode = try session.perform { try session.keychain.backupOfRefusedContentNeedsPasscode() }
+        let needsPasscode = try BackupFailure.translatingSaveFailures(path) { () throws(KeychainFailure) in
+            try session.keychain.backupOfRefusedContentNeedsPasscode()
+        }
         let passcode: Passcode? = needsPasscode ? try PasscodeInput.passcode.orPrompt(givenPasscode) : nil
         let password = try PasscodeInput.newPassword.orPrompt(givenPassword)
-        let summary = try BackupFailure.translatingWriteFailures(path) { () throws(KeychainFailure) in
+        let summary = try BackupFailure.translatingSaveFailures(path) { () throws(KeychainFailure) in
             try session.keychain.createBackupOfRefusedContent(atPath: path, password: password, replacing: force, passcode: passcode)
         }
         try Self.report(summary)

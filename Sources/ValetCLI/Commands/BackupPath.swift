@@ -78,6 +78,17 @@ enum BackupFailure {
         }
     }
 
+    /// Runs `body`, which saves what can be read of a refused content to `path`.
+    ///
+    /// The remedies for damage are to save what can be read, and that is what has failed.
+    static func translatingSaveFailures<Result>(
+        _ path: String, _ body: () throws(KeychainFailure) -> Result
+    ) throws(CommandFailure) -> Result {
+        try translatingWriteFailures(path) { () throws(KeychainFailure) in
+            do throws(KeychainFailure) { return try body() } catch { throw error.isDamage ? error.withRemedy(nil) : error }
+        }
+    }
+
     /// Runs `body`, which reads the backup at `path` for `keychain`.
     static func translatingReadFailures<Result>(
         _ path: String, into keychain: LocalKeychain, _ body: () throws(KeychainFailure) -> Result
