@@ -81,12 +81,16 @@ struct BackupCreateCommand: ParsableCommand {
     private static func report(_ summary: BackupSummary) throws {
         try StandardOutput.write(lines(summary), afterAction: "the backup was written")
         guard !summary.isComplete else { return }
+        let staysBehind = summary.thisDeviceOnlyCount + summary.constrainedCount > 0
         throw CommandFailure(
             .damaged,
             summary.unreadableCount > 0
                 ? "the backup was written, but it lacks items that cannot be read"
                 : "the backup was written, but it may lack changes",
-            advice: "Run `valet verify` to see what is damaged, and keep earlier backups.")
+            advice: "Run `valet verify` to see what is damaged, and keep earlier backups."
+                + (staysBehind
+                    ? " Before you move the keychain's files away, save the items for this device only that `valet get` can still read."
+                    : ""))
     }
 
     static func lines(_ summary: BackupSummary) -> [String] {
