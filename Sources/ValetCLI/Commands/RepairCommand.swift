@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import KeychainCore
 import KeychainEngine
 import KeychainSystem
 
@@ -42,6 +43,7 @@ struct RepairCommand: ParsableCommand {
         let session = try CommandSession.forWholeKeychain()
         guard !acceptContent || withoutUnreachable else { return try accept(session) }
         guard let found = try Self.report(session, applying: false) else {
+            try Self.requireContentAsLeft(session)
             return try StandardOutput.writeLine("The keychain file has no damaged pages; there is nothing to repair.")
         }
         try Self.show(found)
@@ -98,6 +100,14 @@ struct RepairCommand: ParsableCommand {
         _ = try Self.content(session, applying: true, acceptingKeybag: acceptKeybag)
         try StandardOutput.write(
             ["Accepted the content. Check it with `valet verify`."], afterAction: "the content was accepted")
+    }
+
+    /// Throws if the content of a file without damaged pages is not what the keychain wrote last.
+    private static func requireContentAsLeft(_ session: CommandSession) throws {
+        guard let problem = try content(session, applying: false)?.problem else { return }
+        let failure = KeychainFailure(
+            .notAvailable, "the keychain file has no damaged pages, but it is not as it was left: \(problem)", isDamage: true)
+        throw CommandFailure(failure, remedy: .acceptContent)
     }
 
     private func requireKeybagAccepted() throws {
