@@ -51,6 +51,10 @@ struct DockerSource: SecretSource {
             removalAdvice: "The file still contains the secrets, and Docker reads them only there. `docker logout REGISTRY` removes one.")
         let auths = configuration.auths ?? [:]
         let helpers = configuration.credHelpers ?? [:]
+        if auths.isEmpty, let store = configuration.credsStore, !store.isEmpty {
+            content.omissions.append(
+                .init(note: "all registries: their secrets are kept by docker-credential-\(ItemListing.escapingUnprintable(store))"))
+        }
         for registry in Set(auths.keys).union(helpers.keys).sorted() {
             let name = ItemListing.escapingUnprintable(registry)
             let login = auths[registry]
