@@ -124,9 +124,9 @@ struct SourceFile {
     /// Returns the content as text without a byte-order mark.
     func text() throws(CommandFailure) -> String {
         let bytes = try contents()
-        guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]) else {
+        if let encoding = Self.wideEncoding(of: bytes) {
             throw CommandFailure(
-                .usage, "\(name) is UTF-16 text; \(outcome)", advice: "Convert it: iconv -f UTF-16 -t UTF-8")
+                .usage, "\(name) is UTF-16 text; \(outcome)", advice: "Convert it: iconv -f \(encoding) -t UTF-8")
         }
         guard let text = String(validating: bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self) else {
             throw CommandFailure(
@@ -134,6 +134,19 @@ struct SourceFile {
                 advice: "Check that it is the right file, or convert it to UTF-8 with iconv.")
         }
         return text
+    }
+
+    /// Returns the name that iconv has for the encoding of UTF-16 text; nil for other text.
+    ///
+    /// Without a byte-order mark, an ASCII character at the beginning tells: one of its two bytes is zero. Such text is valid UTF-8.
+    private static func wideEncoding(of bytes: [UInt8]) -> String? {
+        if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) { return "UTF-16" }
+        guard bytes.count >= 2 else { return nil }
+        return switch (bytes[0], bytes[1]) {
+        case (0, 1...): "UTF-16BE"
+        case (1..., 0): "UTF-16LE"
+        default: nil
+        }
     }
 
     /// Returns the content.
