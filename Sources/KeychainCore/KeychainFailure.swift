@@ -27,7 +27,7 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         /// A write may or may not have taken effect.
         case outcomeUnknown
         case newerVersion
-        /// A file or a credential does not exist.
+        /// A file or a credential does not exist, or a symbolic link in the place of the store leads nowhere.
         case missing
         /// A file has no content.
         case empty

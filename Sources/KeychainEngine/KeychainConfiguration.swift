@@ -117,12 +117,14 @@ package struct KeychainConfiguration: Sendable {
     /// Those of other keychains in the same directory are not among them. A directory of key files inside that of the keychain has none of
     /// other keychains. If it was copied, its files name the original.
     ///
-    /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
-    package func filesOfEarlierKeychain() throws(KeychainFailure) -> [String] {
+    /// `unusable` is the path of the key file if that is known to be unusable, so that it need not be read.
+    ///
+    /// Throws `.notAvailable` if the directory or another key file in it cannot be read.
+    package func filesOfEarlierKeychain(including unusable: String? = nil) throws(KeychainFailure) -> [String] {
         if keyDirectory.hasPrefix(FileSystem.parent(of: storePath) + "/"), let names = try? FileSystem.names(in: keyDirectory) {
             return names.sorted().filter { $0.hasSuffix(".key") || $0.hasSuffix(".anchor") }.map { "\(keyDirectory)/\($0)" }
         }
-        return try KeyFile(directory: keyDirectory, storePath: storePath).orphanPaths() + anchorsOfAnyStore().map(\.path)
+        return try KeyFile(directory: keyDirectory, storePath: storePath).orphanPaths(including: unusable) + anchorsOfAnyStore().map(\.path)
     }
 
     /// Returns the configuration of this process's environment.

@@ -191,16 +191,21 @@ extension CommandFailure {
 }
 
 extension KeychainFailure {
-    /// Whether the key file or the credential is missing, garbled, or that of another keychain.
+    /// Whether something else is in the place of the key file or the credential, or nothing is.
+    ///
+    /// An owner or a mode that denies access is not meant: the reason then has the command that changes it.
     var isDeviceSecretUnusable: Bool {
         guard subject == .keyFile || subject == .credential else { return false }
-        return cause == .missing || cause == .otherStore || cause == .malformed || cause == .notRegularFile && subject == .keyFile
+        return switch cause {
+        case .missing, .symbolicLink, .notRegularFile, .malformed, .otherStore: true
+        default: false
+        }
     }
 
     /// Whether the service has no credential of 32 bytes, of this keychain or of a new one.
     ///
     /// Nothing can be stored or restored until it has one.
-    var isCredentialUnusable: Bool { subject == .credential && (cause == .missing || cause == .malformed) }
+    var isCredentialUnusable: Bool { subject == .credential && isDeviceSecretUnusable && cause != .otherStore }
 }
 
 // MARK: - Failures of authentication

@@ -63,7 +63,7 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
             try FileManager.default.moveItem(atPath: store(home), toPath: home + "/elsewhere.db")
             try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "elsewhere.db")
         },
-        UnusableState("a symbolic link to nothing", .store, .symbolicLink) { home, _ in
+        UnusableState("a symbolic link to nothing", .store, .missing) { home, _ in
             try FileManager.default.removeItem(atPath: store(home))
             try FileManager.default.createSymbolicLink(atPath: store(home), withDestinationPath: "nowhere.db")
         },

@@ -225,15 +225,17 @@ package struct KeyFile: DeviceProtector {
     /// Throws `.notAvailable` if the directory or a key file in it cannot be read.
     package func orphanPath() throws(KeychainFailure) -> String? { try orphanNames().first.map { "\(directory)/\($0)" } }
 
-    /// Returns the paths of all such key files.
-    func orphanPaths() throws(KeychainFailure) -> [String] { try orphanNames().map { "\(directory)/\($0)" } }
+    /// Returns the paths of all such key files, and `unusable`, which is not read, if it is in the directory.
+    func orphanPaths(including unusable: String?) throws(KeychainFailure) -> [String] {
+        try orphanNames(including: unusable).map { "\(directory)/\($0)" }
+    }
 
     /// Returns the identifiers of the stores that have such key files.
     func orphanIDs() throws(KeychainFailure) -> [StoreID] {
         try orphanNames().compactMap { StoreID(hexadecimal: $0.prefix { $0 != "." }) }
     }
 
-    private func orphanNames() throws(KeychainFailure) -> [String] {
+    private func orphanNames(including unusable: String? = nil) throws(KeychainFailure) -> [String] {
         let movesWithStore = directory.hasPrefix(FileSystem.parent(of: storePath) + "/")
         let names: [String]
         do throws(Errno) {
@@ -245,6 +247,10 @@ package struct KeyFile: DeviceProtector {
         }
         var found: [String] = []
         for name in names where name.hasSuffix(".key") {
+            guard "\(directory)/\(name)" != unusable else {
+                found.append(name)
+                continue
+            }
             do throws(KeychainFailure) {
                 let contents = try contents(atPath: "\(directory)/\(name)")
                 if contents.isFor(storePath: storePath) || movesWithStore && contents.isForMissingStore { found.append(name) }

@@ -25,6 +25,9 @@ struct StoreFile {
         switch facts.kind {
         case .regularFile: break
         case .symbolicLink:
+            guard (try? FileSystem.resolve(path)) != nil else {
+                throw refusal(path, .missing, "is a symbolic link to a file that does not exist; remove it, unless a disk is not mounted")
+            }
             throw refusal(path, .symbolicLink, "is a symbolic link; replace it by the file that it points to")
         case .directory, .other: throw refusal(path, .notRegularFile, "is not a regular file; move it away")
         }

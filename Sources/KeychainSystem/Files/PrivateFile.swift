@@ -32,10 +32,7 @@ package enum PrivateFile {
             throw KeychainFailure(.notAvailable, "\(subject) \(path) is not a regular file", cause: .notRegularFile)
         }
         if requiresPrivateMode {
-            guard status.owner == geteuid() else {
-                throw KeychainFailure(
-                    .notAvailable, "\(subject) \(path) belongs to another user: change its owner with chown", cause: .wrongOwner)
-            }
+            guard status.owner == geteuid() else { throw wrongOwner(status, subject, path) }
             guard status.permissions & 0o077 == 0 else {
                 throw KeychainFailure(
                     .notAvailable, "\(subject) \(path) is open to other users: run chmod 600 on it", cause: .accessibleToOthers)
@@ -61,10 +58,31 @@ package enum PrivateFile {
             throw KeychainFailure(
                 .notAvailable, "\(subject) \(path) is gone: restore it, or use the recovery key if one was made", cause: .missing)
         } catch .symbolicLinkLoop {
-            throw KeychainFailure(.notAvailable, "\(subject) \(path) is a symbolic link, which is not followed", cause: .symbolicLink)
+            throw KeychainFailure(
+                .notAvailable, "\(subject) \(path) is a symbolic link, which is not followed: put the file itself there",
+                cause: .symbolicLink)
+        } catch .accessDenied {
+            throw accessDenied(subject, path)
         } catch {
             throw readFailure(error, subject, path)
         }
+    }
+
+    private static func accessDenied(_ subject: String, _ path: String) -> KeychainFailure {
+        guard let status = try? FileStatus(of: path) else {
+            // The directory denies access.
+            return readFailure(.accessDenied, subject, path, hint: FileSystem.denial(.accessDenied, of: path))
+        }
+        guard status.owner == geteuid() else { return wrongOwner(status, subject, path) }
+        return readFailure(.accessDenied, subject, path, hint: "; run: chmod u+r \(path)")
+    }
+
+    private static func wrongOwner(_ status: FileStatus, _ subject: String, _ path: String) -> KeychainFailure {
+        let (owner, user) = (status.owner, geteuid())
+        return KeychainFailure(
+            .notAvailable,
+            "\(subject) \(path) belongs to user \(owner), not to user \(user); to give it to this user, run as root: "
+                + "chown \(user) \(path)", cause: .wrongOwner)
     }
 
     /// Writes a new file, mode 0600, and flushes it.
@@ -126,8 +144,9 @@ package enum PrivateFile {
         do throws(Errno) { try FileSystem.flush(directory, followsLinks: true) } catch { throw writeFailure(error, subject, directory) }
     }
 
-    package static func readFailure(_ error: Errno, _ subject: String, _ path: String) -> KeychainFailure {
-        KeychainFailure(error.isShortage ? .allocate : .notAvailable, "\(subject) \(path) cannot be read: \(error)")
+    /// `hint` is the end of the reason.
+    package static func readFailure(_ error: Errno, _ subject: String, _ path: String, hint: String = "") -> KeychainFailure {
+        KeychainFailure(error.isShortage ? .allocate : .notAvailable, "\(subject) \(path) cannot be read: \(error)\(hint)")
     }
 
     private static func writeFailure(_ error: Errno, _ subject: String, _ path: String) -> KeychainFailure {

@@ -156,7 +156,9 @@ enum BackupFailure {
             failure.isDamage || failure.cause == .missing || failure.cause == .foreignFile || failure.remedy == .saveRefused
             || failure.remedy == .restoreCopy
         guard failure.isDeviceSecretUnusable || (isLost && (failure.subject == .store || failure.subject == .keybag)),
-            let configuration = try? keychain.configuration(), let keyFiles = try? configuration.filesOfEarlierKeychain()
+            let configuration = try? keychain.configuration(),
+            let keyFiles = try? configuration.filesOfEarlierKeychain(
+                including: failure.subject == .keyFile ? failure.path : nil)
         else { return nil }
         if failure.isCredentialUnusable {
             return CommandFailure(.unavailable, failure.reason, advice: "Nothing was restored. \(CommandFailure.credentialAdvice)")
