@@ -350,6 +350,13 @@ extension CommandFailure {
 
     init(protector failure: KeychainFailure) {
         switch failure.status {
+        case .duplicateItem where failure.subject == .credential:
+            self.init(
+                .alreadyExists, failure.reason,
+                advice: """
+                    Nothing was changed. To replace the credential, run `valet protector set keyFile` with the present one, replace it, and run \
+                    this command again.
+                    """)
         case .duplicateItem:
             self.init(.alreadyExists, failure.reason, advice: "Nothing was changed. `valet status` shows the current protector.")
         case .parameter:

@@ -159,7 +159,9 @@ extension LocalKeychain: ProtectorManaging {
         let keyFile = try keyFile()
         let (kind, storeID) = (opened.protector.kind, opened.keybag.storeID)
         guard kind != .keyFile, keyFile.leftoverPath(of: storeID) != nil else {
-            throw KeychainFailure(.duplicateItem, "the protector of this keychain is \(kind.name) already")
+            throw KeychainFailure(
+                .duplicateItem, "the protector of this keychain is \(kind.name) already",
+                subject: kind == .systemdCredential ? .credential : nil)
         }
         // In a transaction, so that no other process moves the keychain back meanwhile.
         try opened.keychain.write { _ throws(KeychainFailure) in try keyFile.remove(for: storeID) }
