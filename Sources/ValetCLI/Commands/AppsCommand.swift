@@ -22,15 +22,10 @@ struct AppsCommand: ParsableCommand {
     func run() throws {
         let session = try CommandSession.forWholeKeychain(passcode: passcode.read())
         let survey = try Self.survey(session)
-        // The note of a renewal, which a program that was killed leaves behind, is no secret of a person.
-        let places = survey.accounts.filter { !$0.key.service.hasPrefix(RenewalNotes.servicePrefix) }
-        let rows = places.map { place, accounts in
+        let rows = survey.itemCounts.map { place, count in
             let description = PlaceDescription(place)
-            // A valet stores one item to find out whether it can store any.
-            let count = accounts.count { $0 != Canary.key }
             return (owner: description.owner, options: description.options, count: count)
         }
-        .filter { $0.count > 0 }
         .sorted { ($0.owner, $0.options) < ($1.owner, $1.options) }
         let header = ["APP OR GROUP", "OPTIONS", "ITEMS"]
         let table = [header] + rows.map { [ItemListing.escapingUnprintable($0.owner), $0.options, "\($0.count)"] }
@@ -49,5 +44,16 @@ struct AppsCommand: ParsableCommand {
             guard error.status == .notFound else { throw error }
             return ItemSurvey()
         }
+    }
+}
+
+extension ItemSurvey {
+    /// The number of items in each place that has items of a person.
+    var itemCounts: [ItemPlace: Int] {
+        // The note of a renewal, which a program that was killed leaves behind, is no secret of a person.
+        accounts.filter { !$0.key.service.hasPrefix(RenewalNotes.servicePrefix) }
+            // A valet stores one item to find out whether it can store any.
+            .mapValues { accounts in accounts.count { $0 != Canary.key } }
+            .filter { $0.value > 0 }
     }
 }

@@ -85,8 +85,8 @@ struct MigrateCommand: ParsableCommand {
 
     func run() throws {
         let destination = try selection.resolve(isOfProgram: fromApp != nil)
-        if let fromApp { return try migrate(from: ProgramMigration(from: fromApp, to: destination)) }
-        let source = try source(for: destination)
+        if let fromApp { return try migrate(from: fromApp, to: destination) }
+        let (source, owner, service) = try source(for: destination)
         let session = try CommandSession(source.entitlements, passcode: passcode.read())
         do {
             if dryRun {
@@ -97,7 +97,7 @@ struct MigrateCommand: ParsableCommand {
                 }
             }
         } catch let failure as CommandFailure where failure.status == .notFound {
-            throw Self.nothingToMigrate
+            throw session.addingSources(of: owner, service: service, into: destination, to: Self.nothingToMigrate)
         }
     }
 
@@ -113,24 +113,34 @@ struct MigrateCommand: ParsableCommand {
             advice: "\(advice); `valet apps` shows which programs and valets have items.")
     }
 
-    private func migrate(from source: ProgramMigration) throws {
+    private func migrate(from application: String, to destination: SelectedValet) throws {
+        let source = try ProgramMigration(from: application, to: destination)
         if reason != nil {
             throw CommandFailure(.usage, "--reason has no effect: no secret is shown to a program", advice: "Omit --reason.")
         }
         let session = try CommandSession(source.entitlements, passcode: passcode.read())
-        if dryRun {
-            let (keys, existingKeys) = try session.perform { (try source.keys(removingOriginals: remove), try source.existingKeys()) }
-            guard !keys.isEmpty else { throw Self.nothingToMigrateFromProgram }
-            try show(keys, existingKeys: existingKeys)
-        } else {
-            try session.perform { try source.migrate(removingOriginals: remove) }
+        do {
+            if dryRun {
+                let (keys, existingKeys) = try session.perform { (try source.keys(removingOriginals: remove), try source.existingKeys()) }
+                guard !keys.isEmpty else { throw Self.nothingToMigrateFromProgram }
+                try show(keys, existingKeys: existingKeys)
+            } else {
+                try session.perform { try source.migrate(removingOriginals: remove) }
+            }
+        } catch let failure as CommandFailure where failure.status == .notFound {
+            throw session.addingSources(of: application, service: destination.service, into: destination, to: failure)
         }
     }
 
-    private func source(for destination: SelectedValet) throws(CommandFailure) -> MigrationSource {
+    /// Returns the source, the program or group that its items belong to, and their service.
+    private func source(
+        for destination: SelectedValet
+    ) throws(CommandFailure) -> (MigrationSource, owner: String, service: String) {
         let enclave = try SecureEnclaveSelection(
             fromSecureEnclave, isSinglePrompt: fromSinglePrompt, names: ("--from-secure-enclave", "--from-single-prompt"))
-        if let fromService { return .service(fromService, reason: reason ?? "", destination.entitlements) }
+        if let fromService {
+            return (.service(fromService, reason: reason ?? "", destination.entitlements), destination.accessGroup, fromService)
+        }
         let source = try SelectedValet(
             identifier: fromIdentifier, accessibility: fromAccessibility ?? .whenUnlocked, group: fromGroup, isCloud: fromCloud,
             isExplicit: false, enclave: enclave, application: destination.application
@@ -145,7 +155,8 @@ struct MigrateCommand: ParsableCommand {
                 .usage, "source and destination are the same valet",
                 advice: "Choose another destination with --identifier or --accessibility.")
         }
-        return .valet(source.valet, reason: reason ?? "", destination.entitlements(alsoReaching: source))
+        let entitlements = destination.entitlements(alsoReaching: source)
+        return (.valet(source.valet, reason: reason ?? "", entitlements), source.accessGroup, source.service)
     }
 
     private func showPlan(_ session: CommandSession, from source: MigrationSource, to destination: SelectedValet) throws {

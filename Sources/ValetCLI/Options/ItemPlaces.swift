@@ -15,9 +15,31 @@ struct PlaceDescription {
     init(_ place: ItemPlace, environment: [String: String] = ProcessEnvironment.variables) {
         owner = place.accessGroup
         let all = Self.valetOptions(of: place.service, group: place.accessGroup) ?? Self.explicitOptions(of: place)
+        options = Self.withoutDefaults(all, environment).joined(separator: " ")
+    }
+
+    private static func withoutDefaults(_ options: some Sequence<String>, _ environment: [String: String]) -> [String] {
         // The other defaults are overridden by the options of the owner and the identifier, which are never omitted.
         let isDefaultOmitted = !EnvironmentDefaults(environment).hasAccessibility
-        options = all.filter { !(isDefaultOmitted && $0 == Self.option(.whenUnlocked)) }.joined(separator: " ")
+        return options.filter { !(isDefaultOmitted && $0 == option(.whenUnlocked)) }
+    }
+
+    /// Returns the options of `valet migrate` that select the items of a place as the source, for a destination of the program `application`.
+    ///
+    /// Returns nil if there are none. Those for another program describe the valet of both programs.
+    static func sourceOptions(
+        _ place: ItemPlace, for application: String, environment: [String: String] = ProcessEnvironment.variables
+    ) -> String? {
+        let valetOptions = valetOptions(of: place.service, group: place.accessGroup)
+        let options = valetOptions ?? explicitOptions(of: place)
+        let isOfProgram = options[0].hasPrefix("--app")
+        if isOfProgram, place.accessGroup != application {
+            return ([option("--from-app", place.accessGroup)] + withoutDefaults(options.dropFirst(), environment)).joined(separator: " ")
+        }
+        // Such a valet cannot be named as a source.
+        guard valetOptions != nil else { return isOfProgram ? option("--from-service", place.service) : nil }
+        return options.dropFirst(isOfProgram ? 1 : 0).filter { $0 != option(.whenUnlocked) }.map { "--from-" + $0.dropFirst(2) }
+            .joined(separator: " ")
     }
 
     private static func option(_ accessibility: AccessibilityOption) -> String { "--accessibility \(accessibility.rawValue)" }
@@ -173,6 +195,23 @@ extension CommandSession {
         return CommandFailure(
             failure.status, failure.problem,
             advice: isLocked ? advice + " Locked items of other valets were not searched: run `valet unlock` to find them too." : advice)
+    }
+
+    /// Adds to the failure of a migration that finds no items the options of up to three sources that have some.
+    ///
+    /// They have the service of the source that was given, or belong to the same program or group.
+    func addingSources(
+        of owner: String, service: String, into destination: SelectedValet, to failure: CommandFailure
+    ) -> CommandFailure {
+        let places = ((try? keychain.survey())?.itemCounts ?? [:]).keys.filter {
+            $0 != destination.place && ($0.accessGroup == owner || $0.service == service)
+        }
+        let sources = places.compactMap { place in
+            PlaceDescription.sourceOptions(place, for: destination.application).map { (place.service == service ? 0 : 1, $0) }
+        }.sorted(by: <).map(\.1)
+        guard !sources.isEmpty else { return failure }
+        let shown = sources.prefix(3).joined(separator: ", and with ") + (sources.count > 3 ? ", and with other options" : "")
+        return CommandFailure(failure.status, failure.problem, advice: "Items are found with \(shown); `valet apps` lists all of them.")
     }
 
     /// The options of places other than that of a valet, first those of the same program or group.
