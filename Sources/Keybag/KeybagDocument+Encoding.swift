@@ -192,7 +192,7 @@ extension KeybagDocument {
 
     static func newer() -> KeychainFailure {
         KeychainFailure(
-            .notAvailable, "the keybag was written by a newer version; use that version, nothing was changed", subject: .keybag,
+            .notAvailable, "the keybag was written by a newer version; use that version", subject: .keybag,
             cause: .newerVersion)
     }
 

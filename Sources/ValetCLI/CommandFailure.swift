@@ -185,7 +185,7 @@ extension CommandFailure {
             self.init(
                 cause
                     ?? KeychainFailure(
-                        .notAvailable, "the originals could not be removed; the migration was undone and nothing was changed"))
+                        .notAvailable, "the originals could not be removed, so the migration was undone"))
         }
     }
 }
@@ -265,7 +265,7 @@ extension CommandFailure {
             case .closeElsewhere:
                 "Quit the programs that use the keychain, then run the command again."
             case .repair:
-                VerifyCommand.repairAdvice
+                "Nothing was changed. \(VerifyCommand.repairAdvice)"
             case .acceptContent:
                 """
                 Nothing was changed. Put the newest copy of the keychain file back, or run `valet repair --accept-content` to see what it \
@@ -273,8 +273,8 @@ extension CommandFailure {
                 """
             case .saveReadable:
                 """
-                Run `valet verify` to list what is damaged, then `valet repair` to see whether it can be repaired; it asks before it changes \
-                anything. Otherwise: \(VerifyCommand.recoveryAdvice)
+                Nothing was changed. Run `valet verify` to list what is damaged, then `valet repair` to see whether it can be repaired; it asks \
+                before it changes anything. Otherwise: \(VerifyCommand.recoveryAdvice)
                 """
             case .saveRefused:
                 """

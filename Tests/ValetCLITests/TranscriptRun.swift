@@ -29,6 +29,14 @@ struct RunResult {
             """
     }
 
+    /// Returns an error, which is a line with the problem and one with the advice, that says more than once that nothing was changed.
+    static func errorSayingTwiceThatNothingWasChanged(in standardError: String) -> String? {
+        let lines = standardError.split(separator: "\n")
+        return zip(lines, lines.dropFirst()).map { "\($0)\n\($1)" }.first { error in
+            error.hasPrefix("valet: ") && error.lowercased().ranges(of: "nothing was changed").count > 1
+        }
+    }
+
     /// Compares line by line.
     ///
     /// Ignores blanks at the end of a line; … in an expected line matches any text.

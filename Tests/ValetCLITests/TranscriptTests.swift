@@ -162,6 +162,8 @@ struct TranscriptTests {
                 let run = try step.isOnTerminal ? TerminalRun.run(step, in: environment) : PipedRun.run(step, in: environment)
                 let difference = run.difference(from: step)
                 #expect(difference == nil, "\(transcript.name), line \(step.line): \(step.command)\n\(difference ?? "")")
+                let repetition = RunResult.errorSayingTwiceThatNothingWasChanged(in: run.standardError)
+                #expect(repetition == nil, "\(transcript.name), line \(step.line)")
                 // The later steps depend on this one.
                 if difference != nil { return }
             }

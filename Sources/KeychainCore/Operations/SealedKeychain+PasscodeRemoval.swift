@@ -31,7 +31,7 @@ extension SealedKeychain {
             guard let number = row.number, Self.isBoundToPasscode(row.header) else { return .proceed }
             guard row.header.isTombstone || agreed.contains(row.header.reference.id) else {
                 throw KeychainFailure(
-                    .notAvailable, "an item that needs the passcode was added meanwhile; nothing was changed, so list the items again")
+                    .notAvailable, "an item that needs the passcode was added meanwhile: list the items again")
             }
             switch try open(row, includingSecret: true, in: writing) {
             case .opened: try writing.remove(number: number)

@@ -83,7 +83,7 @@ package struct SealedKeychain: Keychain {
     /// The failure for an item in a damaged page, of which nothing can be read.
     static var rowInDamagedPage: KeychainFailure {
         KeychainFailure(
-            .decode, "an item is in a damaged part of the keychain's file; it was not changed", subject: .store, isDamage: true,
+            .decode, "an item is in a damaged part of the keychain's file", subject: .store, isDamage: true,
             remedy: .repair)
     }
 
@@ -97,7 +97,7 @@ package struct SealedKeychain: Keychain {
     /// The failure of the deletion of several items, which is then rolled back.
     private static var itemsMayRemain: KeychainFailure {
         KeychainFailure(
-            .notAvailable, "a part of the keychain is damaged, so items may remain; nothing was deleted", subject: .store, cause: .damaged,
+            .notAvailable, "a part of the keychain is damaged, so items might remain after a deletion", subject: .store, cause: .damaged,
             isDamage: true, remedy: .saveReadable)
     }
 

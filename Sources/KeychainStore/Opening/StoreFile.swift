@@ -62,8 +62,8 @@ struct StoreFile {
             guard suffix != FileLocation.journalSuffix || facts.byteCount == 0 else {
                 throw KeychainFailure(
                     .notAvailable,
-                    "\(path) was left by another program that was interrupted while it wrote to the store; nothing was changed. To undo that "
-                        + "write, open the store once with that program, for example sqlite3",
+                    "\(path) was left by another program that was interrupted while it wrote to the store. To undo that write, "
+                        + "open the store once with that program, for example sqlite3",
                     path: path, subject: .store, cause: .foreignFile, isDamage: true)
             }
         }

@@ -78,7 +78,7 @@ struct StoreOpener {
             // A flipped bit can make it look like a later format, or another program's file.
             guard try connection.isFirstPageDamaged() else { throw error }
             throw KeychainFailure(
-                .notAvailable, "\(file.location.path) is damaged: its header has a wrong checksum; nothing was changed",
+                .notAvailable, "\(file.location.path) is damaged: its header has a wrong checksum",
                 path: file.location.path, subject: .store, isDamage: true, remedy: .repair)
         }
     }
@@ -142,15 +142,14 @@ struct StoreOpener {
     static func unsupported(_ path: String, _ reason: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
-            "\(path) \(reason), which is not supported; nothing was changed. "
-                + "Move it away, or set KEYCHAIN_HOME to another directory",
+            "\(path) \(reason), which is not supported: move it away, or set KEYCHAIN_HOME to another directory",
             path: path, subject: .store, cause: .unsupportedVersion)
     }
 
     private static func foreign(_ path: String) -> KeychainFailure {
         KeychainFailure(
             .notAvailable,
-            "\(path) is not a keychain store; nothing was changed. Move it away, or set KEYCHAIN_HOME to another directory", path: path,
+            "\(path) is not a keychain store: move it away, or set KEYCHAIN_HOME to another directory", path: path,
             subject: .store, cause: .foreignFile)
     }
 }

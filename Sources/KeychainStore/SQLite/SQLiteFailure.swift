@@ -85,7 +85,7 @@ struct SQLiteFailure: Equatable {
             failure(.notAvailable, "the disk is full, or it fails: the -shm file cannot be extended")
         case SQLITE_IOERR where code == Self.badChecksum:
             failure(
-                .notAvailable, "the store is damaged: a page of its file has a wrong checksum (\(action)); nothing was changed",
+                .notAvailable, "the store is damaged: a page of its file has a wrong checksum (\(action))",
                 isDamage: true, remedy: .repair)
         case SQLITE_IOERR where code == Self.damagedWAL:
             failure(

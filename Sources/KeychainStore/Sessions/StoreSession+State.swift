@@ -42,7 +42,7 @@ extension StoreSession {
     /// The failure of a write to a database whose structure is damaged, or unknown because of a damaged page.
     static var structureDamaged: KeychainFailure {
         KeychainFailure(
-            .notAvailable, "the store's file is damaged, so nothing can be written to it; nothing was changed",
+            .notAvailable, "the store's file is damaged, so nothing can be written to it",
             subject: .store, cause: .damaged, isDamage: true, remedy: .saveReadable)
     }
 
