@@ -151,6 +151,12 @@ struct EngineBench {
         machines[device].ledger.state.changes[row] = .deleted
     }
 
+    /// Loses the row of an item without a record, as a repair of the file does.
+    func loseRow(_ device: Int, _ name: Int) {
+        guard let row = item(device, name) else { return }
+        machines[device].ledger.state.rows[row] = nil
+    }
+
     /// Damages the row of an item, so that it cannot be sent.
     func damage(_ device: Int, _ name: Int) {
         guard let row = item(device, name) else { return }

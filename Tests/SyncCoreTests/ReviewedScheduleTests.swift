@@ -270,4 +270,27 @@ struct ReviewedScheduleTests {
         #expect(bench.value(1, 2) == nil)
         #expect(bench.value(1, 3) == nil)
     }
+
+    /// A step that may not have folded all records shows nothing yet.
+    @Test("A row is lost, a program adds another under its name, and a person keeps that one before anything is shown")
+    func lostRowAndAnother() throws {
+        var limits = SyncLimits()
+        limits.foldedRecords = 1
+        var bench = try EngineBench(limits: limits)
+        bench.put(0, 1, date: 5, value: 2)
+        try bench.exchange([0, 1])
+        bench.loseRow(0, 1)
+        bench.put(0, 1, date: 6, value: 1)
+        try bench.step(0, .itemsChanged)
+        let live = bench.machines[0].ledger.state.live.values
+        let kept = try #require(live.first { $0.date == 6 })
+        #expect(live.count == 2)
+        try bench.run(0, .command(.keep(kept.name, kept.reference)))
+        for _ in 0..<2 { try bench.exchange([0, 1]) }
+        for device in 0...1 {
+            #expect(bench.value(device, 1) == 1)
+            #expect(bench.live(device).count == 1)
+            #expect(bench.copyCount(device) == 0)
+        }
+    }
 }

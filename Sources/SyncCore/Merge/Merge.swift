@@ -104,7 +104,9 @@ struct Merge {
     mutating func remove(_ version: LiveVersion) throws(KeychainFailure) {
         try ledger.remove(version.reference)
         if let item = version.item {
-            touched[version.name, default: Touched()].item = item
+            // The row of another version may be gone without a record, and a program may have added this one under its name.
+            let isLost = try items.localItem(item) == nil
+            if !isLost || touched[version.name]?.item == nil { touched[version.name, default: Touched()].item = item }
         } else if touched[version.name, default: Touched()].contents.removeValue(forKey: version.reference) == nil {
             try items.removeCopy(of: version.reference)
         }
