@@ -122,4 +122,49 @@ struct HostileLogTests {
         for _ in 0..<12 { try bench.run(1) }
         #expect((1...3).allSatisfy { bench.value(1, $0) == UInt64($0) })
     }
+
+    @Test(
+        "An object with the origin of a batch, below another device, does not keep a lost content from being restored",
+        arguments: [0, UInt64.max])
+    func objectBesideBatch(device: UInt64) throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        let origin = try #require(bench.batches.first)
+        bench.objects[ObjectName.batch(device: DeviceID(Identifier128(high: device, low: device)), origin: origin).text] = [1]
+        bench.loseRow(1, 1)
+        bench.start(1)
+        for _ in 0..<2 { try bench.run(1) }
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    @Test("An object with the origin of a batch that is gone does not keep the checkpoint from being absorbed", arguments: [false, true])
+    func objectInPlaceOfBatch(isOfAuthor: Bool) throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0])
+        let origin = try #require(bench.batches.first)
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        let device = isOfAuthor ? bench.machines[0].id : DeviceID(Identifier128(high: 7, low: 7))
+        bench.objects[ObjectName.batch(device: device, origin: origin).text] = [1]
+        for _ in 0..<2 { try bench.run(1) }
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    @Test("An agent that runs for a moment at a time tries another checkpoint than the newest")
+    func momentaryAbsorption() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 2])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        bench.now += 60
+        let unknown = PieceContent.CoveredBatch(
+            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: .withoutContent)
+        for _ in 0..<4 {
+            bench.start(1)
+            try bench.run(1)
+        }
+        #expect(bench.value(1, 1) == 1)
+    }
 }

@@ -76,19 +76,23 @@ extension EngineStep {
         return true
     }
 
-    /// Begins to absorb a checkpoint if it covers batches that the storage does not have any more.
+    /// Begins to absorb a checkpoint if it covers batches that this device cannot read, because the storage does not have them any more.
     private mutating func beginAbsorption() throws(KeychainFailure) {
         guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try areSendableVersionsSealed(),
             try nextReadableBatch() == nil
         else { return }
-        let listed = Set(engine.memory.listedBatches.map(\.origin))
-        // One that was given up is tried again after all that were given up less often, and those of its author after those of others.
+        // One that was begun is tried again after all that were begun less often, and those of its author after those of others.
+        var seen = try seenCheckpoints()
         let failures = Dictionary(grouping: engine.memory.checkpoints.values.filter(\.isSetAside), by: \.author).mapValues(\.count)
         let ranked = completeCheckpoints.enumerated().map { (rank: $0.offset, entry: $0.element) }.sorted {
             let (left, right) = ($0.entry.checkpoint, $1.entry.checkpoint)
-            return (left.failureCount, failures[left.author] ?? 0, $0.rank) < (right.failureCount, failures[right.author] ?? 0, $1.rank)
+            let (leftCount, rightCount) = (seen[$0.entry.hash]?.absorptionCount ?? 0, seen[$1.entry.hash]?.absorptionCount ?? 0)
+            return (leftCount, failures[left.author] ?? 0, $0.rank) < (rightCount, failures[right.author] ?? 0, $1.rank)
         }
-        for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint, besides: listed) {
+        for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint) {
+            // In the ledger, because an agent that runs for a moment at a time begins each time anew.
+            seen.noteAbsorption(of: hash, at: now)
+            try ledger.set(.seenCheckpoints, to: seen.encoded)
             let absorption = Absorption(hash, checkpoint)
             engine.memory.absorption = absorption
             engine.memory.neededObjects += neededPieces(absorption)
@@ -110,7 +114,7 @@ extension EngineStep {
             return
         }
         observe(.abandonedAbsorption)
-        engine.memory.checkpoints[absorption.hash]?.failureCount += 1
+        engine.memory.checkpoints[absorption.hash]?.isSetAside = true
         endAbsorption()
         try dropUncoveredVersions()
     }
@@ -153,11 +157,14 @@ extension EngineStep {
         engine.memory.areReadsQueued = false
     }
 
-    private func coversUnread(_ checkpoint: KnownCheckpoint, besides listed: Set<Origin>) throws(KeychainFailure) -> Bool {
-        for origin in checkpoint.coverage where !listed.contains(origin) {
-            if try !ledger.isRead(origin) { return true }
-        }
+    private func coversUnread(_ checkpoint: KnownCheckpoint) throws(KeychainFailure) -> Bool {
+        for origin in checkpoint.coverage where try !ledger.isRead(origin) { return true }
         return false
+    }
+
+    private func seenCheckpoints() throws(KeychainFailure) -> SeenCheckpoints {
+        guard let bytes = try ledger.setting(.seenCheckpoints) else { return SeenCheckpoints() }
+        return try stored { () throws(FormatError) in try SeenCheckpoints(bytes) }
     }
 
     mutating func receiveCheckpoint(_ hash: CheckpointHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
@@ -346,16 +353,15 @@ extension EngineStep {
 
     /// Removes this device's objects that a checkpoint has covered for a week.
     private mutating func removeCoveredObjects() throws(KeychainFailure) {
-        var seen = SeenCheckpoints()
-        if let bytes = try ledger.setting(.seenCheckpoints) { seen = try stored { () throws(FormatError) in try SeenCheckpoints(bytes) } }
-        let before = seen.times
+        var seen = try seenCheckpoints()
+        let before = seen
         let complete = completeCheckpoints
         seen.keepOnly(engine.memory.listedCheckpoints)
         // A time in the future was noted before the clock was set back.
-        for (hash, _) in complete where seen[hash].map({ $0 > now }) ?? true { seen[hash] = now }
-        if seen.times != before { try ledger.set(.seenCheckpoints, to: seen.encoded) }
+        for (hash, _) in complete where seen[hash].map({ $0.seconds > now }) ?? true { seen.note(hash, at: now) }
+        if seen != before { try ledger.set(.seenCheckpoints, to: seen.encoded) }
 
-        let old = complete.filter { !$0.checkpoint.isSetAside && now - (seen[$0.hash] ?? now) >= limits.secondsBeforePurge }
+        let old = complete.filter { !$0.checkpoint.isSetAside && now - (seen[$0.hash]?.seconds ?? now) >= limits.secondsBeforePurge }
         let covered = old.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
         for batch in engine.memory.listedBatches where batch.device == device && !engine.memory.unread.contains(batch.origin) {
             if covered.contains(batch.origin) || isPlanted(.purgeBeforeCheckpoint) { effects.append(.remove(batch.name)) }

@@ -62,9 +62,13 @@ extension EngineStep {
             origins.insert(origin)
         }
         var names: [(String, Int)] = []
-        for batch in engine.memory.listedBatches where !engine.memory.unread.isWaiting(batch) && origins.remove(batch.origin) != nil {
+        var listed: Set<Origin> = []
+        // Any program can create an object with the origin of a batch, below another device.
+        for batch in engine.memory.listedBatches where origins.contains(batch.origin) && !isSetAside(batch.name) {
             names.append((batch.name, BatchFrame.largestByteCount))
+            listed.insert(batch.origin)
         }
+        origins.subtract(listed)
         guard !origins.isEmpty else { return names }
         for (_, checkpoint) in completeCheckpoints where !origins.isDisjoint(with: checkpoint.coverage) {
             origins.subtract(checkpoint.coverage)

@@ -25,7 +25,7 @@ extension EngineStep {
         observe(.evaluatedStatements)
         engine.memory.openedLanes = []
         setNothingAside()
-        for hash in engine.memory.checkpoints.keys { engine.memory.checkpoints[hash]?.failureCount = 0 }
+        for hash in engine.memory.checkpoints.keys { engine.memory.checkpoints[hash]?.isSetAside = false }
         findUnreadStatements()
     }
 

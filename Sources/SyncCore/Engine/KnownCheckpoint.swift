@@ -12,9 +12,8 @@ struct KnownCheckpoint {
     var marks: [LogMark] = []
     /// The pieces with coverage that are not read yet.
     var unreadCoverage: Set<ObjectHash>
-    /// How often its absorption was given up, because a part of it was of no use.
-    var failureCount = 0
-    var isSetAside: Bool { failureCount > 0 }
+    /// Whether its absorption was given up, because a part of it was of no use.
+    var isSetAside = false
 
     init(author: DeviceID, _ content: CheckpointContent) {
         self.author = author
@@ -56,22 +55,38 @@ struct Absorption {
     func covers(_ origin: Origin) -> Bool { coverage.contains(origin) }
 }
 
-/// When this device saw checkpoints first, as stored in the ledger.
-struct SeenCheckpoints {
-    private(set) var times: [CheckpointHash: Double] = [:]
+/// The checkpoints that this device has seen in the storage, as stored in the ledger.
+struct SeenCheckpoints: Equatable {
+    private var entries: [CheckpointHash: Entry] = [:]
+
+    struct Entry: Equatable {
+        /// When this device saw it first.
+        var seconds: Double
+        /// How often this device has begun to absorb it.
+        var absorptionCount: UInt64 = 0
+    }
 
     init() {}
 
-    subscript(hash: CheckpointHash) -> Double? {
-        get { times[hash] }
-        set { times[hash] = newValue }
+    subscript(hash: CheckpointHash) -> Entry? { entries[hash] }
+
+    mutating func note(_ hash: CheckpointHash, at seconds: Double) { entries[hash, default: Entry(seconds: seconds)].seconds = seconds }
+
+    mutating func noteAbsorption(of hash: CheckpointHash, at seconds: Double) {
+        entries[hash, default: Entry(seconds: seconds)].absorptionCount += 1
+    }
+
+    mutating func keepOnly(_ hashes: [CheckpointHash]) {
+        let kept = Set(hashes)
+        entries = entries.filter { kept.contains($0.key) }
     }
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = [1]
-        for (hash, seconds) in times.sorted(by: { $0.key < $1.key }) {
+        for (hash, entry) in entries.sorted(by: { $0.key < $1.key }) {
             bytes.append(hash)
-            bytes.append(seconds: seconds)
+            bytes.append(seconds: entry.seconds)
+            bytes.append(littleEndian: entry.absorptionCount)
         }
         return bytes
     }
@@ -81,12 +96,7 @@ struct SeenCheckpoints {
         try reader.version(1)
         while reader.remaining > 0 {
             let hash = try reader.hash()
-            times[hash] = try reader.seconds()
+            entries[hash] = Entry(seconds: try reader.seconds(), absorptionCount: try reader.uint64())
         }
-    }
-
-    mutating func keepOnly(_ hashes: [CheckpointHash]) {
-        let kept = Set(hashes)
-        times = times.filter { kept.contains($0.key) }
     }
 }
