@@ -26,6 +26,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case busy
         /// A write may or may not have taken effect.
         case outcomeUnknown
+        /// An item with the primary key of the new one has another accessibility.
+        case otherAccessibility
         case newerVersion
         /// A file or a credential does not exist, or a symbolic link in the place of the store leads nowhere.
         case missing

@@ -6,6 +6,8 @@ package struct CallFailure: Error, Sendable {
     package enum Reason: Sendable {
         case notFound
         case alreadyExists
+        /// An item with the same primary key has another accessibility, so the query of the caller does not find it.
+        case otherAccessibility
         case locked
         case canceled
         /// A wrong passcode or password, or a factor that the item requires and that failed.
@@ -39,6 +41,14 @@ package struct CallFailure: Error, Sendable {
         self.status = status
         self.reason = reason
         self.detail = detail
+    }
+
+    /// The detail of ``Reason/otherAccessibility``.
+    static let otherAccessibility = "an item with this key and service exists with another accessibility"
+
+    /// What to do about ``Reason/otherAccessibility``.
+    static func moveAdvice(where place: String) -> String {
+        "Use a valet with its accessibility\(place), or move it from there with `migrateObjects(from:removeOnCompletion:)`."
     }
 }
 

@@ -56,6 +56,7 @@ extension CallFailure.Reason {
         case .busy: "Try again."
         case .cannotPrompt: "Try again while the device is unlocked and the app can show a prompt."
         case .damaged: "Store the value again."
+        case .otherAccessibility: CallFailure.moveAdvice(where: "")
         case .unavailable: "`SecCopyErrorMessageString` describes the status."
         case .readOnly: nil
         // Not reported on Apple platforms.
@@ -72,6 +73,11 @@ package enum LastCall {
     package static func note(_ status: OSStatus) -> OSStatus {
         observer?(CallFailure(status: status))
         return status
+    }
+
+    /// Reports, as the failure of the last call, that the new item would have the primary key of one with another accessibility.
+    package static func noteOtherAccessibility() {
+        observer?(CallFailure(status: errSecDuplicateItem, reason: .otherAccessibility, detail: CallFailure.otherAccessibility))
     }
 
     /// Runs `body`, and passes the failure of each call, or nil, to `observer`.
@@ -95,6 +101,7 @@ extension CallFailure {
             .timedOut where failure.subject == .store:
             return .busy
         case .diskFull: return .diskFull
+        case .otherAccessibility: return .otherAccessibility
         case .environmentVariable("KEYCHAIN_HOME"): return .noPlace
         default: break
         }
@@ -144,6 +151,7 @@ extension CallFailure.Reason {
         case .missingEntitlement: "Correct the entitlements file of the program, or add the access group to it."
         case .outcomeUnknown: "Read the value again."
         case .busy: "Try again."
+        case .otherAccessibility: CallFailure.moveAdvice(where: ", which `valet apps` shows")
         case .unavailable: "Run `valet status` to see its state."
         }
     }
@@ -172,6 +180,11 @@ package func keychainChanges() -> AsyncStream<Void>? {
 package enum LastCall {
     /// Returns the status: here the keychain itself reports failures to the observer.
     package static func note(_ status: OSStatus) -> OSStatus { status }
+
+    /// Reports, as the failure of the last call, that the new item would have the primary key of one with another accessibility.
+    package static func noteOtherAccessibility() {
+        reportFailure(KeychainFailure(.duplicateItem, CallFailure.otherAccessibility, cause: .otherAccessibility))
+    }
 
     /// Runs `body`, and passes the failure of each call, or nil, to `observer`.
     package static func observing<Result>(_ observer: @escaping @Sendable (CallFailure?) -> Void, _ body: () -> Result) -> Result {

@@ -153,7 +153,7 @@ extension CommandFailure {
         case .couldNotAccessKeychain where cause?.status == .duplicateItem:
             self.init(
                 .alreadyExists, "an item with this key already exists with a different accessibility",
-                advice: "Use its --accessibility, or move it with `valet migrate --from-accessibility ... --remove`."
+                advice: "Nothing was stored. `valet apps` shows its options; `valet migrate --from-service ... --remove` moves it."
             )
         case .userCancelled, .missingEntitlement, .couldNotAccessKeychain:
             self.init(cause ?? KeychainFailure(.notAvailable, "the keychain could not be accessed"))

@@ -334,6 +334,30 @@ struct ValetFailureTests {
         #expect(throws: ValetFailure.self) { try body() }
     }
 
+    @Test("An explicitly named valet says that another accessibility has its key, and stores nothing")
+    func otherAccessibility() throws {
+        let old = Valet.valet(withExplicitlySet: "com.example.app", accessibility: .whenUnlocked)
+        let new = Valet.valet(withExplicitlySet: "com.example.app", accessibility: .afterFirstUnlock)
+        try old.set("swordfish", for: .text)
+        let explained = {
+            try ValetFailure.explaining { () throws(KeychainError) in try new.setString("a", forKey: ValetKey<String>.text.name) }
+        }
+        for call in [{ try new.set("a", for: .text) }, explained] {
+            let failure = failure(call)
+            #expect(failure?.reason == .alreadyExists && failure?.status == errSecDuplicateItem)
+            let reason = try #require(failure?.failureReason)
+            #expect(reason.contains("accessibility") && failure?.errorDescription?.contains(reason) == true)
+            #expect(failure?.recoverySuggestion?.contains("valet apps") == true)
+        }
+        #expect(throws: KeychainError.couldNotAccessKeychain) { try new.setString("a", forKey: ValetKey<String>.text.name) }
+        #expect(try new.valueIfPresent(for: .text) == nil)
+        // As the suggestion says.
+        try new.migrateObjects(from: old, removeOnCompletion: true)
+        try new.set("marlin", for: .text)
+        #expect(try new.value(for: .text) == "marlin")
+        #expect(try old.valueIfPresent(for: .text) == nil)
+    }
+
     @Test("A locked keychain: reason, status, and the next step; the value is neither absent nor changed")
     func locked() throws {
         let keychain = try keychainWithPasscode()

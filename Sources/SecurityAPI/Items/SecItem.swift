@@ -185,6 +185,11 @@ enum SecItemCall {
         } catch {
             failure = error
         }
+        report(failure)
+        return failure?.status.rawValue ?? errSecSuccess
+    }
+
+    fileprivate static func report(_ failure: KeychainFailure?) {
         CurrentKeychain.listener?(failure)
         if let observer = CurrentKeychain.observer {
             observer(failure)
@@ -192,8 +197,12 @@ enum SecItemCall {
             // The caller has the status. A command-line tool that sets up no log prints nothing.
             logger.debug("\(failure)")
         }
-        return failure?.status.rawValue ?? errSecSuccess
     }
+}
+
+/// Reports a failure that a library concludes from the results of several calls, as that of the last call.
+package func reportFailure(_ failure: KeychainFailure) {
+    SecItemCall.report(failure)
 }
 
 /// Runs `body`, whose SecItem calls are parts of one transaction, and commits it if `body` returns true.

@@ -200,7 +200,10 @@ struct NamespaceKeychain: Sendable {
         switch SecItemClient.copyAttributes(matching: query) {
         case (errSecSuccess, let attributes?):
             let accessibility = attributes[kSecAttrAccessible as String] as? String
-            guard accessibility == namespace.accessibilityAttribute else { throw .couldNotAccessKeychain }
+            guard accessibility == namespace.accessibilityAttribute else {
+                LastCall.noteOtherAccessibility()
+                throw .couldNotAccessKeychain
+            }
         case (errSecItemNotFound, _): return
         case (errSecSuccess, nil): throw .couldNotAccessKeychain
         case (let status, _): throw KeychainError(statusOfWriting: status)

@@ -15,6 +15,8 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
         /// There is no value under the key. This is certain, also while the keychain is locked.
         case notFound
         /// There is a value under the key already, and the call may not replace it.
+        ///
+        /// An explicitly named valet cannot replace the value of one with another accessibility; ``ValetFailure/failureReason`` then says so.
         case alreadyExists
         /// The stored bytes are not UTF-8.
         case notText
@@ -69,8 +71,8 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
 
     /// One sentence about the problem and, if there is one, the next step.
     ///
-    /// With the reasons ``Reason/unavailable``, ``Reason/readOnly``, ``Reason/protectorUnavailable``, and ``Reason/missingEntitlement``, which
-    /// have many causes, the sentence contains ``failureReason``.
+    /// With the reasons ``Reason/unavailable``, ``Reason/readOnly``, ``Reason/protectorUnavailable``, ``Reason/missingEntitlement``, and
+    /// ``Reason/alreadyExists``, which have several causes, the sentence contains ``failureReason``.
     public var errorDescription: String? { [problem, recoverySuggestion].compactMap(\.self).joined(separator: " ") }
 
     /// ``errorDescription``, ``failureReason``, and ``status``.
@@ -148,7 +150,9 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
     }
 
     /// Whether ``errorDescription`` contains ``failureReason``.
-    private var problemNamesCause: Bool { [.unavailable, .readOnly, .protectorUnavailable, .missingEntitlement].contains(reason) }
+    private var problemNamesCause: Bool {
+        [.unavailable, .readOnly, .protectorUnavailable, .missingEntitlement, .alreadyExists].contains(reason)
+    }
 
     private var problem: String {
         guard problemNamesCause, let failureReason else { return plainProblem + "." }
@@ -200,7 +204,7 @@ extension ValetFailure.Reason {
         self =
             switch reason {
             case .notFound: .notFound
-            case .alreadyExists: .alreadyExists
+            case .alreadyExists, .otherAccessibility: .alreadyExists
             case .locked: .locked
             case .canceled: .canceled
             case .notAuthenticated: .notAuthenticated

@@ -10,7 +10,7 @@ struct ImportCommand: ParsableCommand {
         discussion: """
             Stores all secrets, or none if the source is damaged or one of them cannot be stored. Reads each one back before it counts. The \
             source is never changed. A key that exists with another value is left alone unless --overwrite is given; the command then exits \
-            with 5 after storing the others. A key that has several values in the source is an error, or is left out with --omit-repeated.
+            with 5 after storing the others. Nothing is stored if a key of an explicitly named valet exists with another accessibility. A key that has several values in the source is an error, or is left out with --omit-repeated.
             """,
         subcommands: [
             ImportDotenvCommand.self, ImportJSONCommand.self, ImportNetrcCommand.self, ImportPassCommand.self, ImportDockerCommand.self,
@@ -49,16 +49,19 @@ struct ImportOptions: ParsableArguments {
         if omitRepeated { content.omitRepeatedKeys() } else { try content.requireOneValueForEachKey(in: source.name) }
         let session = try CommandSession(selected.entitlements, passcode: passcode)
         if !content.secrets.isEmpty { try session.requireUnlocked(for: selected.accessibility) }
-        let plan = try withProgress(count: content.secrets.count) { progress in
+        let (plan, refused) = try withProgress(count: content.secrets.count) { progress in
             let plan = try session.perform {
                 try ImportPlan(content, into: selected, overwriting: overwrite, progress: progress)
             }
+            let refused = session.placesOfOtherAccessibility(of: plan.newKeys, in: selected)
+            if !refused.isEmpty { return (plan, refused) }
             if !dryRun { try session.perform { try plan.execute(in: selected, progress: progress) } }
             session.warnOfOtherPlaces(of: content.secrets.map(\.key), than: selected)
-            return plan
+            return (plan, refused)
         }
-        if dryRun { return try plan.show() }
-        try plan.report()
+        if dryRun { try plan.show(refusedKeys: refused.map(\.key)) }
+        if let failure = CommandFailure.otherAccessibility(of: refused, than: selected) { throw failure }
+        if !dryRun { try plan.report() }
     }
 
     private func withProgress<Result>(count: Int, _ body: (ImportProgress) throws -> Result) rethrows -> Result {

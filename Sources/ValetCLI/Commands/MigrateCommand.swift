@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Foundation
+import KeychainCore
 import KeychainServices
 import Valet
 
@@ -11,19 +12,23 @@ struct MigrateCommand: ParsableCommand {
         discussion: """
             Copies all secrets of the source to the valet selected by the other options, or none: if a key already exists or an item cannot be \
             read, nothing is changed.
+
+            Explicitly named valets that differ in their accessibility only cannot both have a key. To give the items of such a valet another \
+            accessibility, name its service, its accessibility, and the same valet with the new one: valet migrate --from-service NAME \
+            --from-accessibility when-unlocked --explicit --identifier NAME --accessibility after-first-unlock --remove
             """
     )
 
     @Option(help: ArgumentHelp("The identifier of the source. (default: default; with --from-group: none)", valueName: "name"))
     var fromIdentifier: String?
 
-    @Option(help: ArgumentHelp("The accessibility of the source. (default: when-unlocked)", valueName: "class"))
+    @Option(help: ArgumentHelp("The accessibility of the source. (default: when-unlocked; with --from-service: any)", valueName: "class"))
     var fromAccessibility: AccessibilityOption?
 
-    @Option(help: ArgumentHelp("The access group of the source.", valueName: "prefix.group"))
+    @Option(help: ArgumentHelp("The access group of the source. (default with --from-service: any)", valueName: "prefix.group"))
     var fromGroup: String?
 
-    @Flag(help: "The source is an iCloud valet.")
+    @Flag(help: "The source is an iCloud valet; with --from-service: synchronizable items.")
     var fromCloud = false
 
     @Option(
@@ -63,13 +68,14 @@ struct MigrateCommand: ParsableCommand {
     var selection: ValetOptions
 
     func validate() throws {
-        let namesValet =
-            fromCloud || [fromIdentifier, fromGroup, fromAccessibility?.rawValue, fromSecureEnclave?.rawValue].contains { $0 != nil }
+        // With a service they limit its items; otherwise they name a valet.
+        let limitsItems = fromCloud || fromGroup != nil || fromAccessibility != nil
+        let namesValet = fromIdentifier != nil || fromSecureEnclave != nil || (limitsItems && fromService == nil)
         if [namesValet, fromService != nil, fromApp != nil].count(where: { $0 }) != 1 {
             throw ValidationError(
                 """
                 Choose one source: a valet (--from-identifier, --from-accessibility, --from-group, --from-cloud, --from-secure-enclave), \
-                items (--from-service), or another program (--from-app).
+                items (--from-service, which --from-accessibility, --from-group, and --from-cloud can limit), or another program (--from-app).
                 """)
         }
         if fromAccessibility != nil, fromSecureEnclave != nil {
@@ -123,7 +129,8 @@ struct MigrateCommand: ParsableCommand {
             if dryRun {
                 let (keys, existingKeys) = try session.perform { (try source.keys(removingOriginals: remove), try source.existingKeys()) }
                 guard !keys.isEmpty else { throw Self.nothingToMigrateFromProgram }
-                try show(keys, existingKeys: existingKeys)
+                let refused = session.placesOfOtherAccessibility(of: keys, in: source.destination)
+                try show(keys, existingKeys: existingKeys, refused: refused, advice: Self.advice(for: refused))
             } else {
                 try session.perform { try source.migrate(removingOriginals: remove) }
             }
@@ -139,7 +146,11 @@ struct MigrateCommand: ParsableCommand {
         let enclave = try SecureEnclaveSelection(
             fromSecureEnclave, isSinglePrompt: fromSinglePrompt, names: ("--from-secure-enclave", "--from-single-prompt"))
         if let fromService {
-            return (.service(fromService, reason: reason ?? "", destination.entitlements), destination.accessGroup, fromService)
+            if let fromGroup { _ = try SelectedValet.parse(group: fromGroup) }
+            let source = MigrationSource.service(
+                fromService, fromAccessibility, group: fromGroup, isCloud: fromCloud, reason: reason ?? "",
+                destination.entitlements(alsoReaching: fromGroup))
+            return (source, fromGroup ?? destination.accessGroup, fromService)
         }
         let source = try SelectedValet(
             identifier: fromIdentifier, accessibility: fromAccessibility ?? .whenUnlocked, group: fromGroup, isCloud: fromCloud,
@@ -164,20 +175,38 @@ struct MigrateCommand: ParsableCommand {
             let keys = try source.keys()
             return (keys, try keys.filter { try destination.valet.containsObject(forKey: $0) })
         }
-        try show(keys, existingKeys: existingKeys)
+        let others = session.placesOfOtherAccessibility(of: keys, in: destination)
+        // A move changes the accessibility of such an item.
+        let isOwn = others.allSatisfy { source.contains($0.place) }
+        let refused = remove ? others.filter { !source.contains($0.place) } : others
+        let advice = isOwn && existingKeys.isEmpty ? "Add --remove: an item cannot have two accessibilities." : Self.advice(for: refused)
+        try show(keys, existingKeys: existingKeys, refused: refused, advice: advice)
     }
 
-    private func show(_ keys: [String], existingKeys: [String]) throws(CommandFailure) {
+    private static func advice(for refused: [(key: String, place: ItemPlace)]) -> String {
+        let options = refused.first.flatMap { ValetAdvice.options(of: $0.place) }
+        let hint = options.map { " (those with a different accessibility with \($0))" } ?? ""
+        return "Remove these keys\(hint), or choose another destination."
+    }
+
+    private func show(
+        _ keys: [String], existingKeys: [String], refused: [(key: String, place: ItemPlace)], advice: String
+    ) throws(CommandFailure) {
         if keys.isEmpty { throw Self.nothingToMigrate }
         let existing = Set(existingKeys.map { Array($0.utf8) })
+        let ofOtherAccessibility = Set(refused.map { Array($0.key.utf8) })
         for key in keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
-            let note = existing.contains(Array(key.utf8)) ? "\t(already exists)" : ""
+            let note =
+                if existing.contains(Array(key.utf8)) {
+                    "\t(already exists)"
+                } else {
+                    ofOtherAccessibility.contains(Array(key.utf8)) ? CommandFailure.otherAccessibilityNote : ""
+                }
             try StandardOutput.writeLine((StandardOutput.isTerminal ? ItemListing.escapingUnprintable(key) : key) + note)
         }
-        if !existingKeys.isEmpty {
+        if !existingKeys.isEmpty || !refused.isEmpty {
             throw CommandFailure(
-                .alreadyExists, "some keys already exist in the destination, so nothing would be migrated",
-                advice: "Remove these keys, or choose another destination.")
+                .alreadyExists, "some keys already exist in the destination, so nothing would be migrated", advice: advice)
         }
     }
 }

@@ -10,12 +10,18 @@ enum MigrationSource {
     /// The items that match a query. A person authenticates once for all of them.
     case items([String: AnyHashable], Entitlements)
 
-    /// The items with one service; the authentication prompt shows `reason`.
-    static func service(_ service: String, reason: String, _ entitlements: Entitlements) -> MigrationSource {
-        let query: [String: AnyHashable] = [
+    /// The items with one service, and with this accessibility and access group unless they are nil; the authentication prompt shows `reason`.
+    static func service(
+        _ service: String, _ accessibility: AccessibilityOption?, group: String?, isCloud: Bool, reason: String,
+        _ entitlements: Entitlements
+    ) -> MigrationSource {
+        var query: [String: AnyHashable] = [
             kSecClass as String: kSecClassGenericPassword as String,
             kSecAttrService as String: service,
         ]
+        if let accessibility { query[kSecAttrAccessible as String] = accessibility.itemAccessibility.rawValue }
+        if let group { query[kSecAttrAccessGroup as String] = group }
+        if isCloud { query[kSecAttrSynchronizable as String] = true }
         return .items(withAuthentication(reason, in: query), entitlements)
     }
 
@@ -36,6 +42,21 @@ enum MigrationSource {
         switch self {
         case .valet(_, let entitlements), .items(_, let entitlements): entitlements
         }
+    }
+
+    /// Whether the items of a place belong to the source.
+    func contains(_ place: ItemPlace) -> Bool {
+        let query: [String: Any] =
+            switch self {
+            case .valet(let valet, _): valet.itemQuery
+            case .items(let query, _): query
+            }
+        func isSelected(_ attribute: CFString, _ value: String) -> Bool {
+            (query[attribute as String] as? String).map { $0 == value } ?? true
+        }
+        return isSelected(kSecAttrService, place.service) && isSelected(kSecAttrAccessGroup, place.accessGroup)
+            && isSelected(kSecAttrAccessible, place.accessibility.rawValue)
+            && (query[kSecAttrSynchronizable as String] as? Bool ?? false) == place.isSynchronizable
     }
 
     func migrate(into destination: any ValetProtocol, removingOriginals: Bool) throws {

@@ -9,7 +9,7 @@ import Valet
 /// Both valets have the same options, so their items differ in their access group only.
 struct ProgramMigration {
     private let application: String
-    private let destination: SelectedValet
+    let destination: SelectedValet
     /// The authentication for all calls, so that a person is asked once; nil if none is required.
     private let context: LAContext?
 

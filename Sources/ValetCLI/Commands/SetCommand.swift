@@ -43,12 +43,17 @@ struct SetCommand: ParsableCommand {
         guard !key.isEmpty else { throw CommandFailure(.emptyKey, cause: nil) }
         if SecretInput.isInteractive { try session.requireUnlocked(for: selected.accessibility) }
         let secret = try SecretInput.read()
-        try session.perform {
-            if noOverwrite {
-                try selected.add(secret, forKey: key)
-            } else {
-                try selected.valet.setObject(secret, forKey: key)
+        do throws(CommandFailure) {
+            try session.perform {
+                if noOverwrite {
+                    try selected.add(secret, forKey: key)
+                } else {
+                    try selected.valet.setObject(secret, forKey: key)
+                }
             }
+        } catch {
+            guard error.status == .alreadyExists, let place = session.placeOfOtherAccessibility(of: key, in: selected) else { throw error }
+            throw CommandFailure.otherAccessibility("an item with this key already exists", at: place, than: selected)
         }
         session.warnOfOtherPlaces(of: [key], than: selected)
     }

@@ -37,17 +37,23 @@ struct ImportPlan {
         }
     }
 
+    /// The keys that the valet does not have.
+    var newKeys: [String] { steps.filter { $0.step == .store }.map(\.secret.key) }
+
     /// The keys with another value, which the import leaves alone.
     var keptKeys: [String] { steps.filter { $0.step == .keep }.map(\.secret.key) }
 
     // MARK: Showing
 
     /// Lists the keys, where they come from, and what would happen; never a value.
-    func show() throws(CommandFailure) {
+    ///
+    /// `refusedKeys` are those that an item of another accessibility has.
+    func show(refusedKeys: [String]) throws(CommandFailure) {
+        let refused = Set(refusedKeys.map { Array($0.utf8) })
         for (secret, step) in steps {
             let note =
                 switch step {
-                case .store: ""
+                case .store: refused.contains(Array(secret.key.utf8)) ? CommandFailure.otherAccessibilityNote : ""
                 case .replace: "\t(would be replaced)"
                 case .keep: "\t(already exists with another value)"
                 case .isStored: "\t(already stored)"

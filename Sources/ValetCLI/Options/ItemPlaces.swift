@@ -128,8 +128,7 @@ struct PlaceDescription {
 
     /// Any service selects an explicitly named valet.
     private static func explicitOptions(of place: ItemPlace) -> [String] {
-        // Nil for the values that Apple has withdrawn, so that no valet has them.
-        let accessibility = AccessibilityOption.allCases.first { $0.itemAccessibility == place.accessibility }
+        let accessibility = AccessibilityOption(place.accessibility)
         let isNamedByGroup = place.accessGroup.hasSuffix("." + place.service)
         return [
             ownerOption(place.accessGroup, isGroup: isNamedByGroup), "--explicit",
@@ -141,7 +140,7 @@ struct PlaceDescription {
     /// Writes an option with its value for a shell.
     ///
     /// A value that begins with a dash would be taken for an option of its own.
-    private static func option(_ name: String, _ value: String) -> String {
+    static func option(_ name: String, _ value: String) -> String {
         name + (value.hasPrefix("-") ? "=" : " ") + SourceFile.quotedForShell(ItemListing.escapingUnprintable(value))
     }
 }

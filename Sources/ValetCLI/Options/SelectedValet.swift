@@ -12,6 +12,8 @@ struct SelectedValet {
     let application: String
     private let group: String?
     private let isCloud: Bool
+    /// Whether the identifier or the group is its service, which it then shares with the valets of other accessibilities.
+    let isExplicit: Bool
     /// The other options, from which the same valet with another accessibility is made.
     private let variant: @Sendable (AccessibilityOption) -> SelectedValet?
 
@@ -40,6 +42,7 @@ struct SelectedValet {
         self.application = application
         self.group = group
         self.isCloud = isCloud
+        self.isExplicit = isExplicit
         variant = { other in
             try? SelectedValet(
                 identifier: identifier, accessibility: other, group: group, isCloud: isCloud, isExplicit: isExplicit,
@@ -66,6 +69,9 @@ struct SelectedValet {
         return [self] + others.filter { $0.service != service }
     }
 
+    /// Whether it is the valet of an access group.
+    var isOfGroup: Bool { group != nil }
+
     /// Whether a person has to authenticate before an item of the valet can be read.
     var requiresAuthentication: Bool { type(of: valet).requiresAuthentication }
 
@@ -73,9 +79,12 @@ struct SelectedValet {
     var entitlements: Entitlements { entitlements(alsoReaching: nil) }
 
     /// The entitlements of a command that also works on `other`.
-    func entitlements(alsoReaching other: SelectedValet?) -> Entitlements {
+    func entitlements(alsoReaching other: SelectedValet) -> Entitlements { entitlements(alsoReaching: other.group) }
+
+    /// The entitlements of a command that also works on the items of a group.
+    func entitlements(alsoReaching otherGroup: String?) -> Entitlements {
         Entitlements(
-            applicationIdentifier: application, applicationGroups: [group, other?.group].compactMap(\.self),
+            applicationIdentifier: application, applicationGroups: [group, otherGroup].compactMap(\.self),
             origin: "the options of this command"
         )
     }

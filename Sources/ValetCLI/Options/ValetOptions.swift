@@ -89,6 +89,12 @@ enum AccessibilityOption: String, CaseIterable, ExpressibleByArgument {
     case whenUnlockedThisDeviceOnly = "when-unlocked-this-device-only"
     case afterFirstUnlockThisDeviceOnly = "after-first-unlock-this-device-only"
 
+    /// Creates the option of an item's accessibility; nil for the values that Apple has withdrawn, which no valet has.
+    init?(_ accessibility: ItemAccessibility) {
+        guard let option = Self.allCases.first(where: { $0.itemAccessibility == accessibility }) else { return nil }
+        self = option
+    }
+
     var accessibility: Accessibility { accessibilities.valet }
 
     /// The accessibility of an item.
