@@ -10,7 +10,7 @@ int main(void) {
     if (status == valet_success) status = valet_set_string(vault, "Skroob", valet_nul_terminated, "12345", valet_nul_terminated);
     if (status == valet_success) status = valet_get_string(vault, "Skroob", valet_nul_terminated, &secret, NULL);
     if (status == valet_success) puts(secret);
-    else fprintf(stderr, "%s\n", valet_status_text(status));
+    else fprintf(stderr, "%s\n", valet_failure_reason() ? valet_failure_reason() : valet_status_text(status));
     valet_buffer_free(secret);
     valet_free(vault);
     return status == valet_success ? 0 : 1;

@@ -8,14 +8,14 @@ text, length = ctypes.c_char_p, ctypes.c_size_t
 library.valet_create.argtypes = [text, length, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)]
 library.valet_set.argtypes = [ctypes.c_void_p, text, length, text, length]
 library.valet_get.argtypes = [ctypes.c_void_p, text, length, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(length)]
-library.valet_status_text.restype = ctypes.c_char_p
+library.valet_status_text.restype = library.valet_failure_reason.restype = ctypes.c_char_p
 library.valet_buffer_free.argtypes = library.valet_free.argtypes = [ctypes.c_void_p]
 library.valet_buffer_free.restype = library.valet_free.restype = None
 
 
 def check(status):
     if status != 0:
-        raise RuntimeError(library.valet_status_text(status).decode())
+        raise RuntimeError((library.valet_failure_reason() or library.valet_status_text(status)).decode())
 
 
 WHEN_UNLOCKED = 1

@@ -30,7 +30,9 @@ enum ValetCall<Object: ValetProtocol> {
         guard !isForkedChild else { return false }
         return deferringCancellation {
             guard let valet = try? unsafe Handle.object(handle, as: Object.self) else { return false }
-            return valet.canAccessKeychain()
+            let (canAccess, reason) = ValetFailure.observingReason { valet.canAccessKeychain() }
+            if !canAccess { FailureReason.store(reason) }
+            return canAccess
         }
     }
 
@@ -165,17 +167,23 @@ func status(_ body: () throws -> Void) -> valet_status {
 }
 
 private func uninterruptedStatus(_ body: () throws -> Void) -> valet_status {
-    do {
-        try body()
-        return valet_status(valet_success)
-    } catch let failure as StatusError {
-        return failure.status
-    } catch let error as KeychainError {
-        return valet_status(valet_error_could_not_access_keychain + error.rawValue)
-    } catch let error as MigrationError {
-        return valet_status(valet_error_invalid_query + error.rawValue)
-    } catch {
-        // Valet throws no other errors.
-        return valet_status(valet_error_could_not_access_keychain)
+    let (result, reason) = ValetFailure.observingReason { Result { try body() } }
+    guard case .failure(let error) = result else { return valet_status(valet_success) }
+    FailureReason.store(addsReason(error) ? reason : nil)
+    switch error {
+    case let failure as StatusError: return failure.status
+    case let error as KeychainError: return valet_status(valet_error_could_not_access_keychain + error.rawValue)
+    case let error as MigrationError: return valet_status(valet_error_invalid_query + error.rawValue)
+    // Valet throws no other errors.
+    default: return valet_status(valet_error_could_not_access_keychain)
+    }
+}
+
+/// Whether the keychain can have reported more than the status of this error says.
+private func addsReason(_ error: any Error) -> Bool {
+    switch error as? KeychainError {
+    case .couldNotAccessKeychain, .userCancelled, .missingEntitlement: true
+    case .itemNotFound, .emptyKey, .emptyValue: false
+    case nil: error as? MigrationError == .removalFailed
     }
 }

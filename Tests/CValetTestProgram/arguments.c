@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NULL, wrong lengths, invalid text, and handles of another type: each has its status, and nothing is stored. */
+#include <pthread.h>
+
 #include "check.h"
 
 static bool never_called(void *context, const char *key, size_t key_length) {
@@ -138,8 +140,37 @@ static void check_statuses(void) {
     CHECK(strlen(valet_version()) >= strlen("1.2.3"));
 }
 
+static void *read_reason(void *context) {
+    *(const char **)context = valet_failure_reason();
+    return NULL;
+}
+
+/* Why the last call of the thread failed; NULL where the status says everything. */
+static void check_reasons(valet *handle) {
+    CHECK(valet_failure_reason() == NULL);
+    valet *old = NULL, *new = NULL;
+    CHECK_STATUS(valet_create_explicit(NUL("Reasons"), valet_accessibility_when_unlocked, &old), valet_success);
+    CHECK_STATUS(valet_create_explicit(NUL("Reasons"), valet_accessibility_after_first_unlock, &new), valet_success);
+    CHECK_STATUS(valet_set_string(old, NUL("key"), NUL("12345")), valet_success);
+    CHECK_STATUS(valet_set_string(new, NUL("key"), NUL("54321")), valet_error_could_not_access_keychain);
+    const char *reason = valet_failure_reason();
+    CHECK(reason != NULL && strstr(reason, "accessibility") != NULL && strstr(reason, "54321") == NULL);
+    /* It stays until another call of this thread fails. */
+    CHECK_STATUS(valet_remove(old, NUL("key")), valet_success);
+    CHECK(valet_failure_reason() == reason);
+    const char *other = "";
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, read_reason, &other) == 0 && pthread_join(thread, NULL) == 0 && other == NULL);
+    bool result;
+    CHECK_STATUS(valet_contains(handle, NULL, 1, &result), valet_error_null_argument);
+    CHECK(valet_failure_reason() == NULL);
+    valet_free(old);
+    valet_free(new);
+}
+
 void check_arguments(void) {
     valet *handle = new_valet("Arguments");
+    check_reasons(handle);
     check_statuses();
     check_null(handle);
     check_lengths_and_text(handle);

@@ -45,8 +45,9 @@
  * calls exec(), whatever other threads of the parent were doing. The library is never unloaded: dlclose() has no effect. pthread_cancel() takes
  * effect only after a call has returned. A thread needs a stack of at least 256 KiB.
  *
- * **Log.** Details that a status does not contain, such as the reason why the keychain cannot be accessed, are written to standard error, one line
- * each. They contain paths of the keychain's files, but never a secret, a key or a value.
+ * **Reasons.** `valet_failure_reason()` returns what a status does not contain, such as why the keychain cannot be accessed. The library writes only
+ * warnings to standard error, one line each, for example about an entitlements file that cannot be used. Neither contains a secret, a key, or a
+ * value.
  *
  * **Callbacks.** A callback runs in the calling thread, before the function returns and while no lock is held. It may call any function of this
  * header, except that it must not free a handle that the outer call uses. It must return: longjmp and exceptions must not leave it.
@@ -65,7 +66,7 @@ extern "C" {
 /* ---- Version ---- */
 
 /** The version of the interface in this header. It increases with each addition; existing declarations stay compatible. */
-enum { valet_interface_version = 1 };
+enum { valet_interface_version = 2 };
 
 /**
  * Returns the version of the interface of the library. A program requires at least the `valet_interface_version` it was compiled with.
@@ -152,6 +153,15 @@ enum {
  * @return A static NUL-terminated text; never NULL. Do not free it. For an unknown number it is "unknown status".
  */
 const char *valet_status_text(valet_status status);
+
+/**
+ * Describes why the last call of this thread failed, in English, for a log or an error message: for example which file cannot be used and why. The
+ * text can name files and access groups. It contains no key and no value. Since interface version 2.
+ *
+ * @return A NUL-terminated text, which is valid until another call of this thread fails; do not free it. NULL if no call of this thread has failed, if
+ * there is nothing to add to the status, and in a process that was forked from one that uses the keychain.
+ */
+const char *valet_failure_reason(void);
 
 /* ---- Text ---- */
 

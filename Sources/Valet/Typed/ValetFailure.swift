@@ -149,6 +149,13 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
         do throws(KeychainError) { return try result.get() } catch { throw ValetFailure(error, after: last.failure) }
     }
 
+    /// Runs calls of a valet, and returns with their result what the keychain reported about the last call of Keychain Services; nil if it succeeded.
+    package static func observingReason<Result>(_ body: () -> Result) -> (result: Result, reason: String?) {
+        let last = LastFailure()
+        let result = LastCall.observing(last.note, body)
+        return (result, last.failure?.detail)
+    }
+
     /// Whether ``errorDescription`` contains ``failureReason``.
     private var problemNamesCause: Bool {
         [.unavailable, .readOnly, .protectorUnavailable, .missingEntitlement, .alreadyExists].contains(reason)

@@ -27,7 +27,14 @@ static NSError *errorFor(valet_status status) {
         text = "the migration was prevented by the block that was given to it";
     }
     NSString *description = VALStringMake(text, strlen(text));
-    NSDictionary *details = description == nil ? nil : [NSDictionary dictionaryWithObject:description forKey:NSLocalizedDescriptionKey];
+    NSMutableDictionary *details = [NSMutableDictionary dictionary];
+    if (description != nil) [details setObject:description forKey:NSLocalizedDescriptionKey];
+    // Only these come from the keychain: another can have been found before a call.
+    BOOL isOfKeychain = status == valet_error_could_not_access_keychain || status == valet_error_user_cancelled
+        || status == valet_error_missing_entitlement || status == valet_error_removal_failed;
+    const char *reason = isOfKeychain ? valet_failure_reason() : NULL;
+    NSString *failureReason = reason == NULL ? nil : VALStringMake(reason, strlen(reason));
+    if (failureReason != nil) [details setObject:failureReason forKey:NSLocalizedFailureReasonErrorKey];
     return [NSError errorWithDomain:domain code:code userInfo:details];
 }
 
