@@ -21,6 +21,7 @@ enum ChildCommand {
         "attempt": attempt,
         "typed-calls": typedCalls,
         "add-data-accounts": addDataAccounts,
+        "add-item": addItem,
         "count-descriptors": countDescriptors,
         "edit-database": editDatabase,
         "leave-traces": storeMarkers,
@@ -74,6 +75,16 @@ extension ChildCommand {
             ]
             guard SecItemAdd(item as CFDictionary, nil) == errSecSuccess else { throw BadArguments() }
         }
+    }
+
+    /// ATTRIBUTE=TEXT ...: adds an item with the value `secret`; the attributes have the names that their constants stand for.
+    private static func addItem(_ arguments: [String]) throws {
+        var item: [String: Any] = [kSecValueData as String: Data("secret".utf8)]
+        for argument in arguments {
+            guard let separator = argument.firstIndex(of: "=") else { throw BadArguments() }
+            item[String(argument[..<separator])] = String(argument[argument.index(after: separator)...])
+        }
+        guard SecItemAdd(item as CFDictionary, nil) == errSecSuccess else { throw BadArguments() }
     }
 
     /// COUNT full|normal: sets COUNT new keys, and acknowledges each.

@@ -15,9 +15,11 @@ package struct ItemPlace: Hashable, Sendable {
     }
 }
 
-/// The accounts of the generic passwords of all programs, by place.
+/// The accounts of the generic passwords of all programs, by place, and the number of their internet passwords.
 package struct ItemSurvey: Sendable {
     package var accounts: [ItemPlace: [String]] = [:]
+    /// By access group.
+    package var internetPasswordCounts: [String: Int] = [:]
     /// Items of which nothing can be said: they are locked, damaged, of a newer version, or have access control.
     package var unreadableCount = 0
 
@@ -26,22 +28,27 @@ package struct ItemSurvey: Sendable {
 
 /// Searches that do not obey access groups, for the person who owns the keychain.
 extension SealedKeychain {
-    /// Returns where every generic password is, and reads no secret.
+    /// Returns where every item is, and reads no secret.
     package func survey() throws(KeychainFailure) -> ItemSurvey {
         let keychain = scopedToCall
         var survey = ItemSurvey()
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            let query = RowQuery(itemClass: .genericPassword, isTombstone: false)
-            let skipped = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
-                if let (place, account) = try keychain.place(of: row, in: reading) {
-                    survey.accounts[place, default: []].append(account)
-                } else {
-                    survey.unreadableCount += 1
+            for itemClass in [ItemClass.genericPassword, .internetPassword] {
+                let query = RowQuery(itemClass: itemClass, isTombstone: false)
+                let skipped = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
+                    guard let (place, account) = try keychain.place(of: row, in: reading) else {
+                        survey.unreadableCount += 1
+                        return .proceed
+                    }
+                    switch itemClass {
+                    case .internetPassword: survey.internetPasswordCounts[place.accessGroup, default: 0] += 1
+                    default: survey.accounts[place, default: []].append(account)
+                    }
+                    return .proceed
                 }
-                return .proceed
+                survey.unreadableCount += skipped.damagedPageRowCount
             }
-            survey.unreadableCount += skipped.damagedPageRowCount
         }
         return survey
     }

@@ -12,7 +12,8 @@ struct AppsCommand: ParsableCommand {
         discussion: """
             A program finds only the items of its own application identifier, which is the name of its executable file unless it has \
             another one, and of the valet that it uses. Each line shows an application identifier or access group, the options of `valet` \
-            that select its items, and their number. After an executable file was renamed, `valet migrate --from-app` moves its items.
+            that select its items, and their number. Where no options do, the line begins with "none" and names what finds the items: another \
+            program stored them without a service, with an accessibility that no valet has, or as internet passwords. After an executable file was renamed, `valet migrate --from-app` moves its items.
             """
     )
 
@@ -22,11 +23,16 @@ struct AppsCommand: ParsableCommand {
     func run() throws {
         let session = try CommandSession.forWholeKeychain(passcode: passcode.read())
         let survey = try Self.survey(session)
-        let rows = survey.itemCounts.map { place, count in
+        let passwords = survey.itemCounts.map { place, count in
             let description = PlaceDescription(place)
-            return (owner: description.owner, options: description.options, count: count)
+            let withoutOptions = place.service.isEmpty ? "none: no service; \(description.alternative)" : "none: \(description.alternative)"
+            return (owner: description.owner, options: description.options ?? "(\(withoutOptions))", count: count)
         }
-        .sorted { ($0.owner, $0.options) < ($1.owner, $1.options) }
+        let internetPasswords = survey.internetPasswordCounts.map { group, count in
+            (owner: group, options: "(none: internet passwords; SecItemCopyMatching finds them)", count: count)
+        }
+        let rows = (passwords + internetPasswords).filter { $0.count > 0 }
+            .sorted { ($0.owner, $0.options) < ($1.owner, $1.options) }
         let header = ["APP OR GROUP", "OPTIONS", "ITEMS"]
         let table = [header] + rows.map { [ItemListing.escapingUnprintable($0.owner), $0.options, "\($0.count)"] }
         try StandardOutput.write(Data(ItemListing.aligned(table).utf8))

@@ -70,7 +70,7 @@ struct ExportCommand: ParsableCommand {
         let text = try Self.text(secrets, format)
         try Confirmation.require(
             """
-            Write \(secrets.count == 1 ? "1 secret" : "\(secrets.count) secrets") with \(PlaceDescription(selected.place).options) \
+            Write \(secrets.count == 1 ? "1 secret" : "\(secrets.count) secrets") with \(PlaceDescription(selected.place).shownOptions) \
             unencrypted?
             """, isGiven: yes, "export", otherwise: "nothing was written")
         if let path {

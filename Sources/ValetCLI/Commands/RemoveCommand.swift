@@ -54,7 +54,7 @@ struct RemoveCommand: ParsableCommand {
             let count = list.keys.count + list.unnamedCount
             number = count == 1 ? "1 secret" : "\(count) secrets"
         }
-        return "\(number) with \(PlaceDescription(selected.place).options)"
+        return "\(number) with \(PlaceDescription(selected.place).shownOptions)"
     }
 
     private func remove(_ key: String, _ selected: SelectedValet, _ session: CommandSession) throws {

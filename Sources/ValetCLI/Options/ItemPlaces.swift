@@ -1,27 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
 import Foundation
 import KeychainCore
 import KeychainEngine
 import KeychainSystem
 import Valet
 
+/// An option on a command line.
+struct CommandLineOption {
+    let name: String
+    var value: String?
+
+    /// The option as one argument.
+    var argument: String { value.map { "\(name)=\($0)" } ?? name }
+
+    /// The option as it is written in a shell; nil if its value cannot be.
+    ///
+    /// A value that begins with a dash would be taken for an option of its own.
+    var text: String? {
+        guard let value else { return name }
+        return Self.quotedForShell(value).map { name + (value.hasPrefix("-") ? "=" : " ") + $0 }
+    }
+
+    /// Quotes text for a shell without printing characters that control a terminal.
+    ///
+    /// Returns nil for text that no command substitution has: one that ends with a line break, or contains a NUL.
+    private static func quotedForShell(_ value: String) -> String? {
+        guard ItemListing.escapingUnprintable(value) != value else { return SourceFile.quotedForShell(value) }
+        guard value.utf8.last != UInt8(ascii: "\n"), !value.utf8.contains(0) else { return nil }
+        let escaped = value.utf8.map { byte in
+            let scalar = UnicodeScalar(byte)
+            if scalar.properties.isAlphabetic && scalar.isASCII { return String(scalar) }
+            let digits = String(byte, radix: 8)
+            return "\\0" + String(repeating: "0", count: 3 - digits.count) + digits
+        }
+        return "\"$(printf %b '\(escaped.joined())')\""
+    }
+}
+
 /// The options of `valet` that select the items of a place.
 struct PlaceDescription {
     /// The program or group.
     let owner: String
-    /// All options, which select the items on every command line, whatever defaults the environment has.
-    let options: String
+    /// All options, which select the items on every command line, whatever defaults the environment has; nil if no options select them.
+    let options: String?
+    /// The options for a message about them.
+    var shownOptions: String { options ?? "the given options" }
+    /// What to do with items that no options select.
+    let alternative: String
 
     init(_ place: ItemPlace, environment: [String: String] = ProcessEnvironment.variables) {
         owner = place.accessGroup
-        let all = Self.valetOptions(of: place.service, group: place.accessGroup) ?? Self.explicitOptions(of: place)
-        options = Self.withoutDefaults(all, environment).joined(separator: " ")
-    }
-
-    private static func withoutDefaults(_ options: some Sequence<String>, _ environment: [String: String]) -> [String] {
-        // The other defaults are overridden by the options of the owner and the identifier, which are never omitted.
-        let isDefaultOmitted = !EnvironmentDefaults(environment).hasAccessibility
-        return options.filter { !(isDefaultOmitted && $0 == option(.whenUnlocked)) }
+        options = Self.selectingOptions(of: place).lazy.compactMap { Self.text(Self.withoutDefaults($0, environment)) }.first
+        let service = CommandLineOption(name: "--from-service", value: place.service)
+        let cloud = place.isSynchronizable ? [CommandLineOption(name: "--from-cloud")] : []
+        let source = Self.text([service] + cloud + [CommandLineOption(name: "--app", value: place.accessGroup)])
+        alternative =
+            if let source, !place.service.isEmpty { "valet migrate \(source) --identifier NAME copies them" } else {
+                "SecItemCopyMatching finds them"
+            }
     }
 
     /// Returns the options of `valet migrate` that select the items of a place as the source, for a destination of the program `application`.
@@ -30,31 +67,66 @@ struct PlaceDescription {
     static func sourceOptions(
         _ place: ItemPlace, for application: String, environment: [String: String] = ProcessEnvironment.variables
     ) -> String? {
-        let valetOptions = valetOptions(of: place.service, group: place.accessGroup)
-        let options = valetOptions ?? explicitOptions(of: place)
-        let isOfProgram = options[0].hasPrefix("--app")
+        guard let options = selectingOptions(of: place).first, let owner = options.first else { return nil }
+        let isOfProgram = owner.name == "--app"
         if isOfProgram, place.accessGroup != application {
-            return ([option("--from-app", place.accessGroup)] + withoutDefaults(options.dropFirst(), environment)).joined(separator: " ")
+            return text([CommandLineOption(name: "--from-app", value: place.accessGroup)] + withoutDefaults(options.dropFirst(), environment))
         }
-        // Such a valet cannot be named as a source.
-        guard valetOptions != nil else { return isOfProgram ? option("--from-service", place.service) : nil }
-        return options.dropFirst(isOfProgram ? 1 : 0).filter { $0 != option(.whenUnlocked) }.map { "--from-" + $0.dropFirst(2) }
-            .joined(separator: " ")
+        if options.contains(where: { $0.name == "--explicit" }) {
+            // Such a valet cannot be named as a source.
+            return isOfProgram ? text([CommandLineOption(name: "--from-service", value: place.service)]) : nil
+        }
+        let source = options.dropFirst(isOfProgram ? 1 : 0).filter { $0.argument != option(.whenUnlocked).argument }
+        return text(source.map { CommandLineOption(name: "--from-" + $0.name.dropFirst(2), value: $0.value) })
     }
 
-    private static func option(_ accessibility: AccessibilityOption) -> String { "--accessibility \(accessibility.rawValue)" }
+    /// All ways to select the items of a place.
+    private static func selectingOptions(of place: ItemPlace) -> [[CommandLineOption]] {
+        let candidates =
+            valetOptions(of: place.service, group: place.accessGroup)
+            + [true, false].map { explicitOptions(of: place, isNamedByGroup: $0) }
+        return candidates.filter { isSelected(place, by: $0) }
+    }
+
+    private static func withoutDefaults(
+        _ options: some Sequence<CommandLineOption>, _ environment: [String: String]
+    ) -> [CommandLineOption] {
+        // The other defaults are overridden by the options of the owner and the identifier, which are never omitted.
+        let isDefaultOmitted = !EnvironmentDefaults(environment).hasAccessibility
+        return options.filter { !(isDefaultOmitted && $0.argument == option(.whenUnlocked).argument) }
+    }
+
+    /// Returns the options as they are written in a shell; nil if one of them cannot be.
+    private static func text(_ options: [CommandLineOption]) -> String? {
+        let texts = options.compactMap(\.text)
+        return texts.count == options.count ? texts.joined(separator: " ") : nil
+    }
+
+    /// Whether the valet that the options select finds the items of a place.
+    ///
+    /// The service alone does not decide: another program can have stored an item with any accessibility under the service of a valet.
+    private static func isSelected(_ place: ItemPlace, by options: [CommandLineOption]) -> Bool {
+        let valet = try? ValetOptions.parse(options.map(\.argument)).resolve(environment: [:])
+        return valet?.place == place
+    }
+
+    private static func option(_ accessibility: AccessibilityOption) -> CommandLineOption {
+        CommandLineOption(name: "--accessibility", value: accessibility.rawValue)
+    }
 
     /// The option that selects the items of a program or a group.
-    private static func ownerOption(_ owner: String, isGroup: Bool) -> String { option(isGroup ? "--group" : "--app", owner) }
+    private static func ownerOption(_ owner: String, isGroup: Bool) -> CommandLineOption {
+        CommandLineOption(name: isGroup ? "--group" : "--app", value: owner)
+    }
 
     /// The text around the names in the service of a valet, and the options that select such a valet.
     private struct Template {
         let prefix: String
         let suffix: String
-        let options: [String]
+        let options: [CommandLineOption]
 
         /// Derives the template from the service of a valet whose only name is `name`.
-        init?(_ valet: SelectedValet?, named name: String, _ options: [String?]) {
+        init?(_ valet: SelectedValet?, named name: String, _ options: [CommandLineOption?]) {
             guard let service = valet?.service, let range = service.range(of: name) else { return nil }
             prefix = String(service[..<range.lowerBound])
             suffix = String(service[range.upperBound...])
@@ -91,7 +163,7 @@ struct PlaceDescription {
             AccessibilityOption.allCases.compactMap { option in
                 Template(
                     valet(isCloud, option, nil), named: placeholder,
-                    [isCloud ? "--cloud" : nil, Self.option(option)])
+                    [isCloud ? CommandLineOption(name: "--cloud") : nil, Self.option(option)])
             }
         }
         let enclave = [false, true].flatMap { isSinglePrompt in
@@ -102,46 +174,40 @@ struct PlaceDescription {
                 }
                 return Template(
                     valet(false, .whenPasscodeSetThisDeviceOnly, selection), named: placeholder,
-                    ["--secure-enclave \(option.rawValue)", isSinglePrompt ? "--single-prompt" : nil])
+                    [
+                        CommandLineOption(name: "--secure-enclave", value: option.rawValue),
+                        isSinglePrompt ? CommandLineOption(name: "--single-prompt") : nil,
+                    ])
             }
         }
         return plain + enclave
     }
 
-    private static func valetOptions(of service: String, group: String) -> [String]? {
-        for template in ownTemplates {
-            guard let name = template.names(in: service) else { continue }
-            return [ownerOption(group, isGroup: false), option("--identifier", name)] + template.options
+    /// The options of the valets whose services have this form.
+    private static func valetOptions(of service: String, group: String) -> [[CommandLineOption]] {
+        func identifier(_ name: some StringProtocol) -> CommandLineOption { CommandLineOption(name: "--identifier", value: String(name)) }
+        let own = ownTemplates.compactMap { template in
+            template.names(in: service).map { [ownerOption(group, isGroup: false), identifier($0)] + template.options }
         }
-        guard let dot = group.firstIndex(of: ".") else { return nil }
+        guard let dot = group.firstIndex(of: ".") else { return own }
         let groupName = String(group[group.index(after: dot)...])
-        for template in groupTemplates {
-            guard let names = template.names(in: service) else { continue }
+        let shared = groupTemplates.compactMap { template -> [CommandLineOption]? in
+            guard let names = template.names(in: service) else { return nil }
             let owner = ownerOption(group, isGroup: true)
             if names == groupName { return [owner] + template.options }
-            guard names.hasPrefix(groupName + "_") else { continue }
-            let identifier = option("--identifier", String(names.dropFirst(groupName.count + 1)))
-            return [owner, identifier] + template.options
+            guard names.hasPrefix(groupName + "_") else { return nil }
+            return [owner, identifier(names.dropFirst(groupName.count + 1))] + template.options
         }
-        return nil
+        return own + shared
     }
 
-    /// Any service selects an explicitly named valet.
-    private static func explicitOptions(of place: ItemPlace) -> [String] {
-        let accessibility = AccessibilityOption(place.accessibility)
-        let isNamedByGroup = place.accessGroup.hasSuffix("." + place.service)
-        return [
-            ownerOption(place.accessGroup, isGroup: isNamedByGroup), "--explicit",
-            isNamedByGroup ? nil : option("--identifier", place.service), place.isSynchronizable ? "--cloud" : nil,
-            accessibility.map(option),
+    /// The options of the explicitly named valet with this service.
+    private static func explicitOptions(of place: ItemPlace, isNamedByGroup: Bool) -> [CommandLineOption] {
+        [
+            ownerOption(place.accessGroup, isGroup: isNamedByGroup), CommandLineOption(name: "--explicit"),
+            isNamedByGroup ? nil : CommandLineOption(name: "--identifier", value: place.service),
+            place.isSynchronizable ? CommandLineOption(name: "--cloud") : nil, AccessibilityOption(place.accessibility).map(option),
         ].compactMap(\.self)
-    }
-
-    /// Writes an option with its value for a shell.
-    ///
-    /// A value that begins with a dash would be taken for an option of its own.
-    static func option(_ name: String, _ value: String) -> String {
-        name + (value.hasPrefix("-") ? "=" : " ") + SourceFile.quotedForShell(ItemListing.escapingUnprintable(value))
     }
 }
 
@@ -152,14 +218,15 @@ extension CommandSession {
     /// so a second one with the same key is often a mistake. If the search fails, there is no warning.
     func warnOfOtherPlaces(of keys: [String], than selected: SelectedValet) {
         let services = selected.siblings.map(\.service)
-        var counts: [String: Int] = [:]
+        let own = selected.place
+        var counts: [ItemPlace: Int] = [:]
         for key in keys {
             let found = (try? keychain.places(ofAccount: key, services: services)) ?? []
-            let similar = found.filter { $0.isSynchronizable == selected.place.isSynchronizable }
-            for place in Self.options(of: similar, otherThan: selected) { counts[place, default: 0] += 1 }
+            for place in found where place.isSynchronizable == own.isSynchronizable && place != own { counts[place, default: 0] += 1 }
         }
-        guard !counts.isEmpty else { return }
-        let places = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        let places = counts.compactMap { place, count in PlaceDescription(place).options.map { (key: $0, value: count) } }
+            .sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        guard !places.isEmpty else { return }
         guard keys.count > 1 else {
             WarningLog.add("an item with this key also exists with \(places.map(\.key).joined(separator: ", and with "))")
             return
@@ -188,7 +255,11 @@ extension CommandSession {
             + Self.options(of: found.filter { !services.contains($0.service) }, otherThan: selected)
         let shown = places.prefix(3).joined(separator: ", and with ")
         let others = places.count > 3 ? ", and with other options (see `valet apps`)" : ""
-        let advice = places.isEmpty ? failure.advice : "An item with this key exists with \(shown)\(others)."
+        let isInaccessible = places.isEmpty && found.contains { PlaceDescription($0).options == nil }
+        let advice =
+            places.isEmpty
+            ? isInaccessible ? "An item with this key exists that no options select; `valet apps` shows it." : failure.advice
+            : "An item with this key exists with \(shown)\(others)."
         // Whether this valet has the item is known while it is locked. In which others it is, is not.
         let isLocked = (try? status()).map { $0.state != .unlocked } ?? false
         return CommandFailure(
@@ -215,13 +286,12 @@ extension CommandSession {
 
     /// The options of places other than that of a valet, first those of the same program or group.
     ///
-    /// They are complete, so that they can be copied in place of those of the command.
+    /// They are complete, so that they can be copied in place of those of the command. Places that no options select are left out.
     private static func options(of places: [ItemPlace], otherThan selected: SelectedValet) -> [String] {
-        let others = places.filter { $0 != selected.place }
-        guard !others.isEmpty else { return [] }
-        let own = PlaceDescription(selected.place)
-        let descriptions = others.map { PlaceDescription($0) }.filter { $0.options != own.options }
-            .sorted { ($0.owner == own.owner ? 0 : 1, $0.options) < ($1.owner == own.owner ? 0 : 1, $1.options) }
-        return descriptions.map(\.options)
+        let own = selected.accessGroup
+        let descriptions = places.filter { $0 != selected.place }.map { PlaceDescription($0) }
+            .compactMap { place in place.options.map { (place.owner, $0) } }
+            .sorted { ($0.0 == own ? 0 : 1, $0.1) < ($1.0 == own ? 0 : 1, $1.1) }
+        return descriptions.map(\.1)
     }
 }

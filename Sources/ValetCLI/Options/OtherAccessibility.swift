@@ -33,9 +33,10 @@ extension CommandFailure {
     /// A command that cannot store a key because an item at `place` has it.
     static func otherAccessibility(_ subject: String, at place: ItemPlace, than selected: SelectedValet) -> CommandFailure {
         let options = ValetAdvice.options(of: place).map { "Use \($0). " } ?? ""
-        return CommandFailure(
-            .alreadyExists, "\(subject) with a different accessibility; nothing was stored",
-            advice: "\(options)To move all of its items to this accessibility, run: \(ValetAdvice.move(from: place, to: selected))")
+        let move =
+            ValetAdvice.move(from: place, to: selected).map { "To move all of its items to this accessibility, run: \($0)" }
+            ?? "`valet apps` shows the items."
+        return CommandFailure(.alreadyExists, "\(subject) with a different accessibility; nothing was stored", advice: options + move)
     }
 
     /// An import that cannot store these keys.
@@ -55,15 +56,15 @@ enum ValetAdvice {
     /// The options of `valet` that select the items of a place.
     static func options(of place: ItemPlace) -> String? { PlaceDescription(place).options }
 
-    /// The command that moves the items of a place to an explicitly named valet of the same name.
-    static func move(from place: ItemPlace, to selected: SelectedValet) -> String {
+    /// The command that moves the items of a place to an explicitly named valet of the same name; nil if a shell cannot write it.
+    static func move(from place: ItemPlace, to selected: SelectedValet) -> String? {
         let source = [
-            PlaceDescription.option("--from-service", place.service),
+            CommandLineOption(name: "--from-service", value: place.service),
             // Nil for the values that Apple has withdrawn: without the option, the items of every accessibility are moved.
-            AccessibilityOption(place.accessibility).map { "--from-accessibility \($0.rawValue)" },
-            selected.isOfGroup ? PlaceDescription.option("--from-group", place.accessGroup) : nil,
-            place.isSynchronizable ? "--from-cloud" : nil,
-        ].compactMap(\.self).joined(separator: " ")
-        return "valet migrate \(source) \(PlaceDescription(selected.place).options) --remove"
+            AccessibilityOption(place.accessibility).map { CommandLineOption(name: "--from-accessibility", value: $0.rawValue) },
+            selected.isOfGroup ? CommandLineOption(name: "--from-group", value: place.accessGroup) : nil,
+            place.isSynchronizable ? CommandLineOption(name: "--from-cloud") : nil,
+        ].compactMap { $0?.text }
+        return PlaceDescription(selected.place).options.map { "valet migrate \(source.joined(separator: " ")) \($0) --remove" }
     }
 }
