@@ -10,6 +10,16 @@ struct StoreOpener {
     enum Role { case reader, writer }
 
     func openSession(_ role: Role, poolGeneration: UInt64, deadlineNanoseconds: UInt64?) throws(KeychainFailure) -> StoreSession {
+        do throws(KeychainFailure) {
+            return try openCheckedSession(role, poolGeneration: poolGeneration, deadlineNanoseconds: deadlineNanoseconds)
+        } catch {
+            throw UnopenableStore.explain(error, of: path)
+        }
+    }
+
+    private func openCheckedSession(
+        _ role: Role, poolGeneration: UInt64, deadlineNanoseconds: UInt64?
+    ) throws(KeychainFailure) -> StoreSession {
         guard let file = try StoreFile.find(path, fileSystem: options.fileSystem) else {
             throw KeychainFailure(.notAvailable, "the store at \(path) is gone", path: path, subject: .store, cause: .missing)
         }
@@ -101,9 +111,13 @@ struct StoreOpener {
     }
 
     private func openConnection(_ file: StoreFile, _ access: SQLiteConnection.Access) throws(KeychainFailure) -> SQLiteConnection {
-        try SQLiteConnection(
-            path: file.location.path, access: access, vfsName: options.vfsName,
-            busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
+        do throws(KeychainFailure) {
+            return try SQLiteConnection(
+                path: file.location.path, access: access, vfsName: options.vfsName,
+                busyTimeoutMilliseconds: options.busyTimeoutMilliseconds)
+        } catch {
+            throw UnopenableStore.explain(error, of: path)
+        }
     }
 
     /// Throws unless the database is a store of a supported format.

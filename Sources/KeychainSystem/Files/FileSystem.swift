@@ -85,6 +85,11 @@ package enum FileSystem {
         unsafe keychain_file_is_mount_point(path)
     }
 
+    /// Whether the effective user may read the file.
+    package static func canRead(_ path: String) -> Bool {
+        unsafe faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0
+    }
+
     /// Whether the effective user may create files in the directory.
     package static func canCreateFiles(in directory: String) -> Bool {
         unsafe faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0
