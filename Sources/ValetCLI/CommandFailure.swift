@@ -297,8 +297,8 @@ extension CommandFailure {
                 "Nothing was changed. Run `valet recovery use` with your recovery key. Without one, restore a backup."
             case .reachTPM:
                 """
-                Nothing was changed. Check that KEYCHAIN_TPM_TCTI names the TPM and that this user is in the group tss. If the TPM is \
-                lost, run `valet recovery use`.
+                Nothing was changed. Check that KEYCHAIN_TPM_TCTI names the TPM and that this user is in the group tss. If the TPM \
+                that holds the key of this keychain is lost, run `valet recovery use`.
                 """
             case .acceptCost:
                 "Nothing was restored. If the backup comes from you, add --accept-cost."

@@ -332,7 +332,7 @@ bool valet_can_access(valet *handle);
  * Stores bytes under a key. Replaces an existing value atomically; readers see either the old or the new value.
  *
  * @param key The key. If empty: `valet_error_empty_key`.
- * @param value The value; any bytes. If empty: `valet_error_empty_value`.
+ * @param value The value; any bytes, on Linux at most 64 MiB. If empty: `valet_error_empty_value`.
  * @param value_length The number of bytes. `valet_nul_terminated` is `valet_error_invalid_length`.
  * @return `valet_success`, an error of the keychain (1 to 99), or an error of arguments (see the top of this header).
  */

@@ -167,8 +167,8 @@ extension KeychainFailure {
             self.init(
                 .notAvailable,
                 """
-                this keychain needs a TPM, and it is absent or cannot be reached: \(what). Nothing was deleted; without that TPM the \
-                recovery key, if one was made, restores access
+                a TPM is required, and it is absent or cannot be reached: \(what). Nothing was deleted; if that TPM holds the key of this \
+                keychain, the recovery key, if one was made, restores access without it
                 """,
                 subject: .tpm, remedy: .reachTPM)
         case .timedOut:
