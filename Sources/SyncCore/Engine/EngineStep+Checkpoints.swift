@@ -90,7 +90,7 @@ extension EngineStep {
             return (leftCount, failures[left.author] ?? 0, $0.rank) < (rightCount, failures[right.author] ?? 0, $1.rank)
         }
         for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint) {
-            // In the ledger, because an agent that runs for a moment at a time begins each time anew.
+            // In the ledger, because an agent that runs for a moment at a time begins again each time.
             seen.noteAbsorption(of: hash, at: now)
             try ledger.set(.seenCheckpoints, to: seen.encoded)
             let absorption = Absorption(hash, checkpoint)

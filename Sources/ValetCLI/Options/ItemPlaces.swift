@@ -70,7 +70,8 @@ struct PlaceDescription {
         guard let options = selectingOptions(of: place).first, let owner = options.first else { return nil }
         let isOfProgram = owner.name == "--app"
         if isOfProgram, place.accessGroup != application {
-            return text([CommandLineOption(name: "--from-app", value: place.accessGroup)] + withoutDefaults(options.dropFirst(), environment))
+            return text(
+                [CommandLineOption(name: "--from-app", value: place.accessGroup)] + withoutDefaults(options.dropFirst(), environment))
         }
         if options.contains(where: { $0.name == "--explicit" }) {
             // Such a valet cannot be named as a source.
