@@ -12,8 +12,9 @@ struct AppsCommand: ParsableCommand {
         discussion: """
             A program finds only the items of its own application identifier, which is the name of its executable file unless it has \
             another one, and of the valet that it uses. Each line shows an application identifier or access group, the options of `valet` \
-            that select its items, and their number. Where no options do, the line begins with "none" and names what finds the items: another \
-            program stored them without a service, with an accessibility that no valet has, or as internet passwords. After an executable file was renamed, `valet migrate --from-app` moves its items.
+            that select its items, and their number. Where no options do, the line has "none" and names what finds the items: another program \
+            stored them without a service, with an accessibility that no valet has, or as internet passwords. After an executable file was \
+            renamed, `valet migrate --from-app` moves its items.
             """
     )
 

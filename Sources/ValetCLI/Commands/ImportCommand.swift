@@ -10,7 +10,8 @@ struct ImportCommand: ParsableCommand {
         discussion: """
             Stores all secrets, or none if the source is damaged or one of them cannot be stored. Reads each one back before it counts. The \
             source is never changed. A key that exists with another value is left alone unless --overwrite is given; the command then exits \
-            with 5 after storing the others. Nothing is stored if a key of an explicitly named valet exists with another accessibility. A key that has several values in the source is an error, or is left out with --omit-repeated.
+            with 5 after storing the others. Nothing is stored if a key of an explicitly named valet exists with another accessibility. A key \
+            that has several values in the source is an error, or is left out with --omit-repeated.
             """,
         subcommands: [
             ImportDotenvCommand.self, ImportJSONCommand.self, ImportNetrcCommand.self, ImportPassCommand.self, ImportDockerCommand.self,

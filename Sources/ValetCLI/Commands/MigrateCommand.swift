@@ -75,7 +75,8 @@ struct MigrateCommand: ParsableCommand {
             throw ValidationError(
                 """
                 Choose one source: a valet (--from-identifier, --from-accessibility, --from-group, --from-cloud, --from-secure-enclave), \
-                items (--from-service, which --from-accessibility, --from-group, and --from-cloud can limit), or another program (--from-app).
+                items (--from-service, which --from-accessibility, --from-group, and --from-cloud can limit), or another program \
+                (--from-app).
                 """)
         }
         if fromAccessibility != nil, fromSecureEnclave != nil {

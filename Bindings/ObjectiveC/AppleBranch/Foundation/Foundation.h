@@ -108,6 +108,11 @@ typedef struct {
                                     count:(NSUInteger)length;
 @end
 
+@interface NSMutableDictionary<KeyType, ObjectType> : NSDictionary <KeyType, ObjectType>
++ (instancetype)dictionary;
+- (void)setObject:(ObjectType)object forKey:(KeyType)key;
+@end
+
 @interface NSSet<__covariant ObjectType> : NSObject <NSCopying>
 - (NSUInteger)count;
 @end
@@ -118,6 +123,7 @@ typedef struct {
 @end
 
 extern NSString *const NSLocalizedDescriptionKey;
+extern NSString *const NSLocalizedFailureReasonErrorKey;
 
 @interface NSError : NSObject <NSCopying>
 + (instancetype)errorWithDomain:(NSString *)domain code:(NSInteger)code userInfo:(nullable NSDictionary<NSString *, id> *)userInfo;

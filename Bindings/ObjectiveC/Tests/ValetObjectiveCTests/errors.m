@@ -37,6 +37,8 @@ void checkErrors(void) {
 void checkLocked(void) {
     VALValet *valet = [VALValet valetWithIdentifier:@"Druidia" accessibility:VALAccessibilityWhenUnlocked];
     CHECK_ERROR([valet stringForKey:@"Swift" error:failure], VALKeychainErrorDomain, VALKeychainErrorCouldNotAccessKeychain);
+    NSError *reason = nil;
+    CHECK([valet stringForKey:@"Swift" error:&reason] == nil && [[reason localizedFailureReason] length] > 0);
     CHECK_ERROR([valet objectForKey:@"Swift" error:failure], VALKeychainErrorDomain, VALKeychainErrorCouldNotAccessKeychain);
     CHECK_ERROR([valet setString:@"value" forKey:@"Swift" error:failure], VALKeychainErrorDomain, VALKeychainErrorCouldNotAccessKeychain);
     CHECK_ERROR([valet allKeysWithError:failure], VALKeychainErrorDomain, VALKeychainErrorCouldNotAccessKeychain);
