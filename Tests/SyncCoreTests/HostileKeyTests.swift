@@ -93,6 +93,58 @@ struct HostileKeyTests {
         #expect(bench.value(1, 1) == 2)
     }
 
+    /// Each key becomes one that a device outside of the circle has, so that owner 0 makes another.
+    @Test("A writer that gives every key away does not use up the share of the owner that removes it")
+    func keysGivenAway() throws {
+        var limits = SyncLimits()
+        limits.statementsOfDevice = 64
+        var bench = try EngineBench([.owner, .owner, .writer], limits: limits)
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let stranger = DeviceID(Identifier128(high: 6, low: 6))
+        for round in 0..<60 {
+            let key = try #require(bench.machines[2].engine?.roster?.laneKeys.last { $0.lane == .afterFirstUnlock })
+            let box = Statement.Rekeying.Box(device: stranger, bytes: [UInt8](repeating: 0, count: LaneKeyBox.byteCount))
+            try bench.forgeStatement(
+                of: 2,
+                .rekey(.init(lane: .afterFirstUnlock, generation: key.generation, key: key.key, boxes: [box], olderKeys: [])))
+            try bench.run(0)
+            bench.put(0, 1, date: 6 + Double(round), value: 2 + UInt64(round))
+            try bench.exchange([0, 1, 2])
+        }
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        bench.put(0, 2, date: 1_000, value: 777)
+        for _ in 0..<3 {
+            try bench.exchange([0, 1])
+            bench.now += 4_000
+        }
+        #expect(bench.members(1) == [0, 1])
+        #expect(bench.value(1, 2) == 777)
+    }
+
+    /// The owner that admits it cannot use the lane of the key at that time.
+    @Test("A device with a key to which nothing can be sealed is not admitted, and stops no other", arguments: [false, true])
+    func unusablePublicKey(isForged: Bool) throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        try bench.exchange([0, 1, 2])
+        let keys = FakeDeviceKeys(seed: [77]).publicKeys
+        let unusable = try #require(
+            DevicePublicKeys(
+                signing: keys.signing, whenUnlockedBox: [UInt8](repeating: 0, count: 32),
+                afterFirstUnlockBox: keys.box(for: .afterFirstUnlock)))
+        if isForged {
+            let device = DeviceID(of: unusable, cipher: bench.cipher)
+            try bench.forgeStatement(of: 2, .admit(.init(device: device, keys: unusable, role: .reader, circleCode: nil)))
+        } else {
+            bench.lock(2, [.whenUnlocked])
+            #expect(throws: KeychainFailure.self) { try bench.run(2, .command(.admit(unusable, .reader))) }
+        }
+        bench.put(0, 1, date: 6, value: 2, .whenUnlocked)
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 2)
+        #expect(bench.members(1) == [0, 1, 2])
+    }
+
     /// It sees the identifier of the key in the storage, and dates its statement back to the time before its removal.
     @Test("A removed device cannot make members give up a key that it does not have")
     func statementOfRemovedDevice() throws {

@@ -167,4 +167,52 @@ struct HostileLogTests {
         }
         #expect(bench.value(1, 1) == 1)
     }
+
+    @Test("An object with the origin of a lost batch, below another device, does not keep others from making up for the batch")
+    func objectInPlaceOfLostBatch() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0])
+        let origin = try #require(bench.batches.first)
+        bench.objects[ObjectName.batch(device: bench.machines[0].id, origin: origin).text] = nil
+        bench.objects[ObjectName.batch(device: DeviceID(Identifier128(high: 7, low: 7)), origin: origin).text] = [1]
+        for _ in 0..<4 {
+            try bench.exchange([0, 1])
+            bench.now += 3_600
+        }
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    /// The object is there in the minutes 0 to 55 of each 100, and the statement is missing in the minutes 50 to 105.
+    @Test("Two reasons to wait, in turns, keep a device from sealing for an hour only")
+    func waitsInTurns() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let origin = Origin(log: LogID(Identifier128(high: 1, low: 1)), number: 1, hash: Identifier128(high: 1, low: 1))
+        let object = ObjectName.batch(device: bench.machines[0].id, origin: origin).text
+        var withheld: (name: String, bytes: [UInt8])?
+        for minute in stride(from: 0, through: 200, by: 5) {
+            switch minute % 100 {
+            case 0: bench.objects[object] = [1]
+            case 50:
+                let earlier = Set(bench.objects.keys)
+                try bench.forgeStatement(of: 2, .witness)
+                let name = try #require(Set(bench.objects.keys).subtracting(earlier).first)
+                let bytes = try #require(bench.objects[name])
+                bench.objects[name] = nil
+                try bench.forgeStatement(of: 2, .witness, heads: [Statement(bytes, cipher: bench.cipher).hash])
+                withheld = (name, bytes)
+            case 55: bench.objects[object] = nil
+            case 5:
+                if let (name, bytes) = withheld { bench.objects[name] = bytes }
+                try bench.run(2)
+            default: break
+            }
+            if minute == 5 { bench.put(0, 2, date: 6, value: 2) }
+            try bench.run(0)
+            bench.now += 300
+        }
+        #expect(bench.machines[0].ledger.state.pending.isEmpty)
+    }
 }

@@ -59,9 +59,12 @@ package final class FakeCipher: CircleCipher, @unchecked Sendable {
         LaneKeyID(Self.hash([1], circle.bytes, [lane.rawValue], Self.bytes(key)).prefix)
     }
 
+    package func isUsable(boxKey publicKey: [UInt8]) -> Bool { publicKey.contains { $0 != 0 } }
+
     package func sealBox(
         _ key: SharedSecretBytes, binding: LaneKeyBox.Binding, to publicKey: [UInt8]
     ) throws(KeychainFailure) -> [UInt8] {
+        guard isUsable(boxKey: publicKey) else { throw KeychainFailure(.parameter, "nothing can be sealed to the public key of a device") }
         let bytes = Self.bytes(key)
         return bytes + Self.boxTag(bytes, binding, publicKey) + [UInt8](repeating: 0, count: 16)
     }

@@ -60,10 +60,12 @@ extension CircleCryptography {
         return id
     }
 
+    package func isUsable(boxKey publicKey: [UInt8]) -> Bool { SealedBox.isUsable(publicKey) }
+
     package func sealBox(
         _ key: SharedSecretBytes, binding: LaneKeyBox.Binding, to publicKey: [UInt8]
     ) throws(KeychainFailure) -> [UInt8] {
-        guard SealedBox.isUsable(publicKey) else {
+        guard isUsable(boxKey: publicKey) else {
             throw KeychainFailure(.parameter, "nothing can be sealed to the public key of a device")
         }
         return try SealedBox.seal(key.secret, to: publicKey, info: binding.info)

@@ -21,10 +21,12 @@ package protocol CircleCipher: Sendable {
     /// Returns the first 16 bytes of SHA-256(label ‖ circle ‖ lane ‖ key).
     func laneKeyID(of key: SharedSecretBytes, circle: CircleID, lane: Lane) throws(KeychainFailure) -> LaneKeyID
 
+    /// Returns whether lane keys can be sealed to a public key: one of the curve, and not of a small subgroup, which a hostile device may have made.
+    func isUsable(boxKey publicKey: [UInt8]) -> Bool
+
     /// Seals a lane key to a device's public box key (HPKE, X25519). The result has `LaneKeyBox.byteCount` bytes.
     ///
-    /// The box is bound to everything in `binding`. Throws `.parameter` if the public key is not of the curve, or of a small subgroup, which
-    /// a hostile device may have made.
+    /// The box is bound to everything in `binding`. Throws `.parameter` if the public key is not usable.
     func sealBox(
         _ key: SharedSecretBytes, binding: LaneKeyBox.Binding, to publicKey: [UInt8]
     ) throws(KeychainFailure) -> [UInt8]

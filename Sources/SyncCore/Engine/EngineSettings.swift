@@ -149,16 +149,14 @@ struct DeletionCount {
 struct Waits: Equatable {
     /// When this device publishes a checkpoint that replaces lost batches, unless another device was faster.
     var healingTime: Double?
-    /// Since when a statement is missing that a member names.
-    var statementMissingSince: Double?
-    /// Since when a batch of this device's own logs cannot be read.
-    var ownBatchUnreadSince: Double?
+    /// Since when this device seals nothing, because a statement that a member names is missing, or a batch of its own logs cannot be read.
+    var sealingSince: Double?
 
     init() {}
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = [1]
-        for time in [healingTime, statementMissingSince, ownBatchUnreadSince] {
+        for time in [healingTime, sealingSince] {
             bytes.append(time == nil ? 0 : 1)
             if let time { bytes.append(seconds: time) }
         }
@@ -169,8 +167,7 @@ struct Waits: Equatable {
         var reader = FieldReader(bytes)
         try reader.version(1)
         healingTime = try Self.time(&reader)
-        statementMissingSince = try Self.time(&reader)
-        ownBatchUnreadSince = try Self.time(&reader)
+        sealingSince = try Self.time(&reader)
         try reader.end()
     }
 

@@ -14,7 +14,7 @@ extension EngineStep {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
             guard try ledger.isRead(previous) else {
                 // Of a removed device, a batch that counts makes its predecessors count.
-                if isOfRemovedDevice(author) { try permit(previous) }
+                if isFormerWriter(author) { try permit(previous) }
                 observe(.waitedForPredecessor)
                 engine.memory.unread.wait(batch, for: previous)
                 return
@@ -30,7 +30,7 @@ extension EngineStep {
             return
         }
         guard try mayDelete(content.versions, summaries) else { return }
-        if isOfRemovedDevice(author) { observe(.readRemoved) }
+        if isFormerWriter(author) { observe(.readRemoved) }
         if try ledger.isAnyRead(mark.number, of: mark.log) { observe(.readFork) }
         try apply(content, summaries, mark)
     }

@@ -323,11 +323,12 @@ extension EngineStep {
 
     /// Returns whether this device has read a batch that is neither in the storage nor covered by a checkpoint there.
     private func isBatchLost(_ covered: Set<Origin>) throws(KeychainFailure) -> Bool {
-        let listed = Set(engine.memory.listedBatches.map(\.origin))
+        let listed = Set(engine.memory.listedBatches)
         let outgoing = Set(try ledger.outgoingNames())
         for log in try ledger.logs() {
-            for batch in try ledger.readBatches(of: log) where !listed.contains(batch.origin) && !covered.contains(batch.origin) {
-                if !outgoing.contains(ObjectName.batch(device: batch.device, origin: batch.origin).text) { return true }
+            for batch in try ledger.readBatches(of: log) where !covered.contains(batch.origin) {
+                let object = ListedBatch(device: batch.device, origin: batch.origin)
+                if !listed.contains(object), !outgoing.contains(object.name) { return true }
             }
         }
         return false

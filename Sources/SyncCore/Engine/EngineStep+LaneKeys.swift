@@ -65,19 +65,28 @@ extension EngineStep {
     }
 
     private mutating func usableKey(_ lane: Lane) throws(KeychainFailure) -> (id: LaneKeyID, key: SharedSecretBytes)? {
-        let candidates = roster.laneKeys.filter { $0.lane == lane && $0.isUsable(roster) }
-        guard let highest = candidates.last?.generation else { return nil }
-        for record in candidates where record.generation == highest {
-            // The record may have the identifier of a key of the other lane.
-            if let key = try laneKey(record.key), try isNamed(by: record, key) { return (record.key, key) }
+        let isHalfUsed = isHalfOfShareUsed
+        let candidates = roster.laneKeys.filter { $0.lane == lane && $0.isUsable(roster, evenIfGivenAway: isHalfUsed) }
+        for generation in Set(candidates.map(\.generation)).sorted(by: >) {
+            for record in candidates where record.generation == generation {
+                // The record may have the identifier of a key of the other lane.
+                if let key = try laneKey(record.key), try isNamed(by: record, key) { return (record.key, key) }
+            }
+            if !isHalfUsed { break }
         }
         return nil
     }
 
+    /// Whether this device has made so many statements that the others are kept for removals, and for the keys that follow them.
+    ///
+    /// A member can bring about any number of statements: it gives keys to devices that are no members, or boxes something else than a key. Then
+    /// this device goes on with the keys that it has.
+    private var isHalfOfShareUsed: Bool { (engine.memory.statementCounts[device] ?? 0) >= limits.statementsOfDevice / 2 }
+
     /// Boxes the newest key for the members that lack it, or makes a new one if a device that was removed has it.
     mutating func rekey(_ lane: Lane) throws(KeychainFailure) {
         let records = roster.laneKeys.filter { $0.lane == lane }
-        for record in records.reversed() where record.isOfMembersOnly(roster) {
+        for record in records.reversed() where record.isOfMembersOnly(roster, evenIfGivenAway: isHalfOfShareUsed) {
             guard let key = try laneKey(record.key), try isNamed(by: record, key) else { continue }
             let lacking = roster.members.keys.filter { !record.recipients.contains($0) }.sorted()
             guard !lacking.isEmpty else { break }
@@ -138,8 +147,7 @@ extension EngineStep {
     ///
     /// The author of a present key may not have known of the members and keys that others added at the same time.
     mutating func boxMissingKeys() throws(KeychainFailure) {
-        // A member can bring about any number of such statements. Half of this device's share is for others, among them removals.
-        guard hasWaitedForStatements, (engine.memory.statementCounts[device] ?? 0) < limits.statementsOfDevice / 2 else { return }
+        guard hasWaitedForStatements, !isHalfOfShareUsed else { return }
         for lane in Lane.allCases where roster.laneKeys.contains(where: { $0.lane == lane }) {
             guard var (record, key) = try sealingRecord(lane) else { continue }
             if try isKeyWithheld(from: record) {

@@ -19,7 +19,7 @@ extension EngineStep {
                 parsed.compactMap { name in if case .statement(let hash) = name { hash } else { nil } })
             findUnreadStatements()
             try restoreStatements()
-            try boxMissingKeys()
+            engine.memory.areKeysDue = true
         case .batches:
             try noteBatches(
                 Set(
@@ -68,10 +68,6 @@ extension EngineStep {
         while engine.memory.reading.count < limits.concurrentReads, let hash = engine.memory.unreadStatements.popLast() {
             request(ObjectName.statement(hash).text, atMost: Statement.largestByteCount)
         }
-        // A statement among them may remove the author of a batch or of a checkpoint.
-        let areStatementsRead =
-            engine.memory.unreadStatements.isEmpty && engine.memory.receivedStatements.isEmpty && !isReadingStatements
-            && engine.memory.listedFolders.contains(.statements)
         guard areStatementsRead, isFolded else { return }
         queueReads()
         while engine.memory.reading.count < limits.concurrentReads, let (name, limit) = engine.memory.neededObjects.popLast() {
@@ -93,6 +89,14 @@ extension EngineStep {
         engine.memory.areReadsQueued = true
         engine.memory.neededObjects = neededCheckpointObjects().reversed()
         engine.memory.unread.queueAll()
+    }
+
+    /// Whether all statements of this round are read.
+    ///
+    /// One of them may remove a device that would otherwise be believed, or get a key.
+    var areStatementsRead: Bool {
+        engine.memory.unreadStatements.isEmpty && engine.memory.receivedStatements.isEmpty && !isReadingStatements
+            && engine.memory.listedFolders.contains(.statements)
     }
 
     private mutating func request(_ name: String, atMost limit: Int) {
@@ -139,12 +143,15 @@ extension EngineStep {
         return try mayRead(batch.device, batch.origin)
     }
 
-    func isOfRemovedDevice(_ device: DeviceID) -> Bool { roster.removed.contains(device) }
+    /// Returns whether a device may write no more: it was removed, or admitted again as a reader.
+    func isFormerWriter(_ device: DeviceID) -> Bool {
+        roster.removed.contains(device) || (roster.members[device]?.role == .reader && roster.authors[device] != nil)
+    }
 
-    /// Returns whether batches of a device count: of writers, and of removed devices as far as remaining devices have read them.
+    /// Returns whether batches of a device count: of writers, and of former ones as far as remaining writers have read them.
     private func mayRead(_ author: DeviceID, _ origin: Origin) throws(KeychainFailure) -> Bool {
-        if let member = roster.members[author] { return member.role.mayWrite || isPlanted(.readersMayWrite) }
-        guard isOfRemovedDevice(author), roster.publicKeys[author] != nil else { return false }
+        if let member = roster.members[author], member.role.mayWrite || isPlanted(.readersMayWrite) { return true }
+        guard isFormerWriter(author), roster.publicKeys[author] != nil else { return false }
         return isPlanted(.removedLogGoesOn) ? true : try ledger.isPermitted(origin)
     }
 

@@ -8,10 +8,17 @@ extension EngineStep {
     /// Before, the device reads what it can see of its own logs: it may have been restored from a snapshot, or be a clone.
     mutating func sealPending() throws(KeychainFailure) {
         guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty,
-            engine.memory.receivedStatements.isEmpty
+            areStatementsRead
         else { return }
-        if !isPlanted(.sealWithoutReadingOwnLog), try hasUnreadOwnBatch() { return }
-        guard try areStatementsComplete() else { return }
+        var isUnreadable = false
+        if !isPlanted(.sealWithoutReadingOwnLog) {
+            switch try ownBatches() {
+            case .read: break
+            case .unreadable: isUnreadable = true
+            case .readable: return
+            }
+        }
+        guard try hasWaited(forOwnBatch: isUnreadable) else { return }
         for lane in Lane.allCases where try items.isAvailable(lane) {
             while try sealBatch(lane) {}
         }
@@ -19,48 +26,49 @@ extension EngineStep {
         engine.memory.maySeal = false
     }
 
-    /// Whether this device has to read a batch of its own logs first.
-    ///
-    /// One that cannot be read may be on its way, or the statement with its key may be. It is waited for as long as for a missing statement.
-    private mutating func hasUnreadOwnBatch() throws(KeychainFailure) -> Bool {
-        guard !engine.memory.unread.own.isEmpty else {
-            engine.memory.waits.ownBatchUnreadSince = nil
-            return false
-        }
-        guard engine.memory.reading.isEmpty else { return true }
+    private enum OwnBatches {
+        case read, readable, unreadable
+    }
+
+    /// Whether this device has read the batches of its own logs, can read more of them now, or cannot: they may be on their way, or the statement
+    /// with their key may be.
+    private func ownBatches() throws(KeychainFailure) -> OwnBatches {
+        guard !engine.memory.unread.own.isEmpty else { return .read }
+        guard engine.memory.reading.isEmpty else { return .readable }
         var isAnySetAside = false
         for batch in engine.memory.unread.own where engine.memory.unread.isReadable(batch.origin) {
             guard try isWanted(batch) else { continue }
-            guard isSetAside(batch.name) else { return true }
+            guard isSetAside(batch.name) else { return .readable }
             isAnySetAside = true
         }
-        guard isAnySetAside else {
-            engine.memory.waits.ownBatchUnreadSince = nil
-            return false
-        }
-        let since = engine.memory.waits.ownBatchUnreadSince ?? now
-        engine.memory.waits.ownBatchUnreadSince = since
-        guard abs(now - since) < Self.secondsToWaitForStatements else { return false }
-        effects.append(.wake(at: since + Self.secondsToWaitForStatements))
-        return true
+        return isAnySetAside ? .unreadable : .read
     }
+
+    private static var longestWaitSeconds: Double { 3_600 }
 
     /// Whether the statements that members name are there, or have been waited for.
     ///
     /// One of them may be a removal. But a statement can be lost together with the disks of those who had it.
-    var hasWaitedForStatements: Bool {
-        engine.memory.waits.statementMissingSince.map { abs(now - $0) >= Self.secondsToWaitForStatements } ?? true
-    }
-    private static var secondsToWaitForStatements: Double { 3_600 }
+    var hasWaitedForStatements: Bool { roster.missing.isEmpty || isWaitOver }
 
-    /// Waits an hour for missing statements, then raises an alarm and goes on.
-    private mutating func areStatementsComplete() throws(KeychainFailure) -> Bool {
-        guard let since = engine.memory.waits.statementMissingSince, let missing = roster.missing.sorted().first else { return true }
-        guard hasWaitedForStatements else {
-            effects.append(.wake(at: since + Self.secondsToWaitForStatements))
+    private var isWaitOver: Bool { engine.memory.waits.sealingSince.map { abs(now - $0) >= Self.longestWaitSeconds } ?? false }
+
+    /// Waits an hour for statements that members name, and for this device's own batches, then raises an alarm and goes on.
+    ///
+    /// Both waits are one, so that a member who begins one before the other ends cannot prolong it.
+    private mutating func hasWaited(forOwnBatch isOwnBatchUnreadable: Bool) throws(KeychainFailure) -> Bool {
+        let missing = roster.missing.sorted().first
+        guard missing != nil || isOwnBatchUnreadable else {
+            engine.memory.waits.sealingSince = nil
+            return true
+        }
+        let since = engine.memory.waits.sealingSince ?? now
+        engine.memory.waits.sealingSince = since
+        guard isWaitOver else {
+            effects.append(.wake(at: since + Self.longestWaitSeconds))
             return false
         }
-        effects.append(.alarm(.missingStatement(missing)))
+        if let missing { effects.append(.alarm(.missingStatement(missing))) }
         return true
     }
 
@@ -221,7 +229,7 @@ extension EngineStep {
         let reported = try reportedOrigins()
         var (urgent, others): ([LogMark], [LogMark]) = ([], [])
         for mark in try readMarks() where !mark.signature.isEmpty && !reported.contains(mark.origin) {
-            if isOfRemovedDevice(mark.device) { urgent.append(mark) } else { others.append(mark) }
+            if isFormerWriter(mark.device) { urgent.append(mark) } else { others.append(mark) }
         }
         return urgent + others
     }
@@ -250,7 +258,7 @@ extension EngineStep {
 
     /// Returns whether others depend on what this device has read: the log of a removed device ends where the last one stopped.
     private func mustReportMarks() throws(KeychainFailure) -> Bool {
-        guard !roster.removed.isEmpty else { return false }
-        return try marksToReport().first.map { isOfRemovedDevice($0.device) } ?? false
+        guard !roster.removed.isEmpty || roster.members.keys.contains(where: { isFormerWriter($0) }) else { return false }
+        return try marksToReport().first.map { isFormerWriter($0.device) } ?? false
     }
 }

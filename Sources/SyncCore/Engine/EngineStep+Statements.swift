@@ -29,10 +29,6 @@ extension EngineStep {
         findUnreadStatements()
     }
 
-    mutating func noteMissingStatements() {
-        engine.memory.waits.statementMissingSince = roster.missing.isEmpty ? nil : engine.memory.waits.statementMissingSince ?? now
-    }
-
     mutating func receiveStatement(_ hash: StatementHash, _ bytes: [UInt8], name: String) throws(KeychainFailure) {
         guard engine.memory.statements[hash] == nil, engine.memory.receivedStatements[hash] == nil else { return }
         let cipher = cipher
@@ -86,7 +82,6 @@ extension EngineStep {
             engine.memory.statements[statement.hash] = statement
         }
         evaluateRoster()
-        noteMissingStatements()
         try learnRemovals(before)
         try testifyAfterVoidAdmission(before)
     }
@@ -158,6 +153,9 @@ extension EngineStep {
 
     mutating func admit(_ publicKeys: DevicePublicKeys, _ role: DeviceRole, circleCode: [UInt8]? = nil) throws(KeychainFailure) {
         guard ownRole == .owner else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can admit a device") }
+        guard publicKeys.areUsable(cipher) else {
+            throw KeychainFailure(.parameter, "the public keys of the device are not valid: no lane key can be sealed to them")
+        }
         let subject = DeviceID(of: publicKeys, cipher: cipher)
         guard !roster.removed.contains(subject) else {
             throw KeychainFailure(.parameter, "a removed device joins again with new keys")

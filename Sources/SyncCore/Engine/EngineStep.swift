@@ -37,7 +37,6 @@ struct EngineStep {
     mutating func run(_ event: SyncEvent) throws(KeychainFailure) {
         try loadStatements()
         let waits = engine.memory.waits
-        noteMissingStatements()
         try dropUnavailableKeys()
         merge.sharesWrites = ownRole != .reader || isPlanted(.sharesWritesOfReaders)
         try compareRows()
@@ -59,7 +58,8 @@ struct EngineStep {
             engine.memory.unsendable = []
             setNothingAside()
             try settleWaiting()
-            effects.append(.list(.batches))
+            effects += [.list(.statements), .list(.batches)]
+            engine.memory.listedFolders.remove(.statements)
         case .listed(let folder, let names): try noteListing(folder, names)
         case .read(let name, let bytes):
             engine.memory.reading.remove(name)
@@ -85,6 +85,10 @@ struct EngineStep {
         if !foldsFirst { try fold() }
         if isFolded {
             try checkContents()
+            if engine.memory.areKeysDue, areStatementsRead {
+                engine.memory.areKeysDue = false
+                try boxMissingKeys()
+            }
             try sealPending()
             try maintainCheckpoints()
         } else {

@@ -111,6 +111,8 @@ struct EngineMemory {
     var listedCheckpoints: [CheckpointHash] = []
     var listedPieces: Set<ObjectHash> = []
     var listedFolders: Set<ObjectName.Folder> = []
+    /// Whether the last listing of statements came after the keys were looked at.
+    var areKeysDue = false
     /// Whether the last listing of batches came after the last sealing.
     var maySeal = false
     /// The pending versions that were found not to be sendable, because they are damaged or too large, since the agent was last woken.

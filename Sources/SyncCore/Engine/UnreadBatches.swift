@@ -51,8 +51,6 @@ struct UnreadBatches {
         waitingFor[predecessor, default: []].append(batch)
     }
 
-    mutating func endWaits() { (waiting, waitingFor) = ([], [:]) }
-
     mutating func noteRead(_ origin: Origin) {
         for batch in all.removeValue(forKey: origin) ?? [] { own.remove(batch) }
         reachable.remove(origin)

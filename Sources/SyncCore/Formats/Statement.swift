@@ -261,9 +261,9 @@ extension Statement.Body {
         case Self.foundKind:
             let found = try reader.byte()
             guard found == suite else { throw found > suite ? .newer : .malformed }
-            self = .found(Statement.Founding(nonce: try reader.bytes(32), keys: try reader.publicKeys()))
+            self = .found(Statement.Founding(nonce: try reader.bytes(32), keys: try reader.usableKeys(cipher)))
         case 2:
-            let keys = try reader.publicKeys()
+            let keys = try reader.usableKeys(cipher)
             guard let role = DeviceRole(rawValue: try reader.byte()) else { throw .malformed }
             let presence = try reader.byte()
             guard presence <= 1 else { throw .malformed }
@@ -306,7 +306,20 @@ extension [UInt8] {
     }
 }
 
+extension DevicePublicKeys {
+    /// Whether lane keys can be sealed to the device.
+    ///
+    /// Otherwise no member could box a key for it, and none could seal any more.
+    func areUsable(_ cipher: any CircleCipher) -> Bool { Lane.allCases.allSatisfy { cipher.isUsable(boxKey: box(for: $0)) } }
+}
+
 extension FieldReader {
+    fileprivate mutating func usableKeys(_ cipher: any CircleCipher) throws(FormatError) -> DevicePublicKeys {
+        let keys = try publicKeys()
+        guard keys.areUsable(cipher) else { throw .malformed }
+        return keys
+    }
+
     mutating func publicKeys() throws(FormatError) -> DevicePublicKeys {
         let signing = try bytes(DevicePublicKeys.keyByteCount)
         let whenUnlocked = try bytes(DevicePublicKeys.keyByteCount)

@@ -28,15 +28,16 @@ package struct LaneKeyRecord: Hashable, Sendable {
     package private(set) var olderKeys: [Statement.Rekeying.WrappedKey] = []
 
     /// Returns whether new objects may be sealed under the key: every member has it, and it was made after every removal.
-    package func isUsable(_ roster: Roster) -> Bool {
-        isOfMembersOnly(roster) && !recipients.isEmpty && roster.members.keys.allSatisfy { recipients.contains($0) }
+    package func isUsable(_ roster: Roster, evenIfGivenAway: Bool = false) -> Bool {
+        isOfMembersOnly(roster, evenIfGivenAway: evenIfGivenAway) && !recipients.isEmpty
+            && roster.members.keys.allSatisfy { recipients.contains($0) }
     }
 
-    /// Returns whether only members can have the key.
-    func isOfMembersOnly(_ roster: Roster) -> Bool {
+    /// Returns whether only members can have the key, or devices to which a member has given it although they are none.
+    func isOfMembersOnly(_ roster: Roster, evenIfGivenAway: Bool = false) -> Bool {
         if isPlanted(.rekeyMissesRemoval) { return true }
         let isFresh = isPlanted(.keyOlderThanRemoval) || (madeAfterRemovals ?? []).isSuperset(of: roster.removed)
-        return isFresh && holders.allSatisfy { roster.members[$0] != nil }
+        return isFresh && (evenIfGivenAway || holders.allSatisfy { roster.members[$0] != nil })
     }
 
     /// Returns whether the key may be boxed for devices, or wrapped under a key that they hold.
