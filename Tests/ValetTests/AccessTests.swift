@@ -117,6 +117,18 @@ struct LockTests {
         #expect(valet.canAccessKeychain() == isAvailable(accessibility, in: state))
     }
 
+    @Test(
+        "canAccessKeychain of explicitly named valets reflects the lock state although the canary is that of another accessibility",
+        arguments: Accessibility.allCases, states)
+    func otherCanary(accessibility: Accessibility, state: KeychainSession.State) throws {
+        try enter(.unlocked)
+        let other = try explicitValet("Druidia", accessibility == .whenUnlocked ? .afterFirstUnlock : .whenUnlocked)
+        #expect(other.canAccessKeychain())
+        try enter(state)
+        #expect(try explicitValet("Druidia", accessibility).canAccessKeychain() == isAvailable(accessibility, in: state))
+        #expect(other.canAccessKeychain() == isAvailable(other.accessibility, in: state))
+    }
+
     @Test("While locked, no method reports a missing value", arguments: Accessibility.allCases)
     func methods(accessibility: Accessibility) throws {
         let valet = try valet("Druidia", accessibility)
