@@ -197,6 +197,44 @@ struct HostileKeyTests {
         #expect(bench.value(1, 1) == 1)
     }
 
+    /// A reader has the lane key.
+    ///
+    /// No device asks for the piece, but one that is handed over anyway is refused.
+    @Test("A lost content is not restored from a checkpoint of a reader")
+    func restoringFromReader() throws {
+        var bench = try EngineBench([.owner, .owner, .reader])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 1, 2])
+        let reference = try #require(bench.live(1).first)
+        for name in bench.objects.keys where name.hasPrefix("b/") { bench.objects[name] = nil }
+        let forged = SimulatedContent(name: 1, accessibility: .whenUnlocked, date: 5, value: 666).content
+        let piece = try bench.forgeCheckpoint(of: 2, covering: [], adding: .versions([.init(reference: reference, content: forged)]))
+        bench.loseRow(1, 1)
+        bench.start(1)
+        for _ in 0..<2 { try bench.run(1) }
+        #expect(bench.machines[1].engine?.lostContents == [reference])
+        try bench.step(1, .read(piece, bench.objects[piece]))
+        #expect(bench.value(1, 1) == nil)
+    }
+
+    @Test("A mark in a checkpoint that its device has not signed is left out")
+    func markInCheckpoint() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 1, 2])
+        let hash = bench.cipher.hash([6])
+        let log = LogID(Identifier128(high: 666, low: 666))
+        let mark = LogMark(
+            log: log, device: bench.machines[0].id, number: 1, previous: .none, hash: hash,
+            signature: [UInt8](repeating: 1, count: LogMark.signatureByteCount))
+        let covered = PieceContent.CoveredBatch(log: log, device: bench.machines[0].id, number: 1, hash: hash)
+        try bench.forgeCheckpoint(
+            of: 2, covering: [covered], adding: .versions([]), coversRead: false, marks: [mark])
+        for _ in 0..<2 { try bench.run(1) }
+        #expect(bench.machines[1].ledger.isRead(mark.origin))
+        #expect(!bench.marks(1).contains { $0.origin == mark.origin })
+    }
+
     /// A reader has the lane key, so it can seal another content for the name of the batch, but it cannot sign it.
     @Test("A lost content is restored only from a batch that its author signed")
     func restoringUnsignedContent() throws {

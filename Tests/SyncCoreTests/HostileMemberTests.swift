@@ -224,7 +224,7 @@ extension EngineBench {
     @discardableResult
     mutating func forgeCheckpoint(
         of device: Int, covering more: [PieceContent.CoveredBatch], adding extra: PieceContent? = nil, forging forged: ForgedPiece? = nil,
-        repeatsPiece: Bool = false, coversRead: Bool = true
+        repeatsPiece: Bool = false, coversRead: Bool = true, marks: [LogMark] = []
     ) throws -> String {
         let (id, key) = try newestKey(.whenUnlocked, of: device)
         let (circle, author) = (try circle, machines[device].id)
@@ -232,7 +232,7 @@ extension EngineBench {
         let covered = read.map { PieceContent.CoveredBatch(log: $0.log, device: $0.device, number: $0.number, hash: $0.hash) }
         var pieces: [CheckpointContent.Piece] = []
         var name = ""
-        for content in [PieceContent.coverage(covered + more, [])] + (extra.map { [$0] } ?? []) {
+        for content in [PieceContent.coverage(covered + more, marks)] + (extra.map { [$0] } ?? []) {
             let isForged = content.kind != .coverage
             let pieceKey = isForged && forged == .underUnknownKey ? LaneKeyID(Identifier128(high: 6, low: 6)) : id
             let header = CheckpointPiece.header(circle: circle, lane: .whenUnlocked, kind: content.kind, laneKey: pieceKey)
