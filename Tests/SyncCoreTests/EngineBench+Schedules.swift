@@ -42,6 +42,11 @@ extension EngineBench {
         return waiting
     }
 
+    /// A batch of a device that never existed, for the coverage of a checkpoint.
+    func madeUpBatch(of device: Int) -> PieceContent.CoveredBatch {
+        .init(log: LogID(Identifier128(high: 666, low: 666)), device: machines[device].id, number: 1, hash: cipher.hash([6]))
+    }
+
     // What a device has
 
     func live(_ device: Int) -> Set<VersionReference> { Set(machines[device].ledger.state.live.keys) }

@@ -91,8 +91,7 @@ struct HostileLogTests {
         var bench = try EngineBench([.owner, .owner, .owner], limits: limits)
         for name in 1...5 { bench.put(0, name, date: 5, value: UInt64(name), .whenUnlocked) }
         try bench.exchange([0, 1, 2])
-        let unknown = PieceContent.CoveredBatch(
-            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        let unknown = bench.madeUpBatch(of: 2)
         try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .awaited(bench.live(1).sorted()), coversRead: false)
         for _ in 0..<3 { try bench.run(1) }
         #expect((1...5).allSatisfy { bench.value(1, $0) == UInt64($0) })
@@ -112,8 +111,7 @@ struct HostileLogTests {
         }
         let pieces = bench.objects.filter { $0.key.hasPrefix("p/") && (try? CheckpointPiece($0.value))?.kind == .versions }
         try bench.run(2)
-        let unknown = PieceContent.CoveredBatch(
-            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        let unknown = bench.madeUpBatch(of: 2)
         try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: .withoutContent)
         // They are listed, but their bytes have not arrived.
         for (name, bytes) in pieces { bench.objects[name] = Array(bytes.dropLast()) }
@@ -158,8 +156,7 @@ struct HostileLogTests {
         try bench.exchange([0, 2])
         try bench.replaceBatchesByCheckpoint(of: 0)
         bench.now += 60
-        let unknown = PieceContent.CoveredBatch(
-            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        let unknown = bench.madeUpBatch(of: 2)
         try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: .withoutContent)
         for _ in 0..<4 {
             bench.start(1)

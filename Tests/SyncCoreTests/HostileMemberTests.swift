@@ -177,8 +177,7 @@ struct HostileMemberTests {
         try bench.exchange([0, 2])
         try bench.replaceBatchesByCheckpoint(of: 0)
         bench.now += 60
-        let unknown = PieceContent.CoveredBatch(
-            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[2].id, number: 1, hash: bench.cipher.hash([6]))
+        let unknown = bench.madeUpBatch(of: 2)
         try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: piece)
         for _ in 0..<3 { try bench.run(1) }
         #expect(bench.value(1, 1) == 1)
@@ -192,8 +191,7 @@ struct HostileMemberTests {
         for name in 1...3 { bench.put(0, name, date: 5, value: UInt64(name)) }
         bench.put(0, 4, date: 5, value: 4, .whenUnlocked)
         try bench.exchange([0, 1, 2])
-        let unknown = PieceContent.CoveredBatch(
-            log: LogID(Identifier128(high: 666, low: 666)), device: bench.machines[0].id, number: 1, hash: bench.cipher.hash([6]))
+        let unknown = bench.madeUpBatch(of: 0)
         let withheld = try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]))
         let bytes = bench.objects[withheld]
         var waiting = try bench.step(1, .wake)

@@ -81,6 +81,8 @@ extension EngineStep {
         guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try areSendableVersionsSealed(),
             try nextReadableBatch() == nil
         else { return }
+        // What is listed, and was read by the listing or since, needs no search of the ledger.
+        let read = Set(engine.memory.listedBatches.map(\.origin).filter { !engine.memory.unread.contains($0) })
         // One that was begun is tried again after all that were begun less often, and those of its author after those of others.
         var seen = try seenCheckpoints()
         let failures = Dictionary(grouping: engine.memory.checkpoints.values.filter(\.isSetAside), by: \.author).mapValues(\.count)
@@ -89,7 +91,7 @@ extension EngineStep {
             let (leftCount, rightCount) = (seen[$0.entry.hash]?.absorptionCount ?? 0, seen[$1.entry.hash]?.absorptionCount ?? 0)
             return (leftCount, failures[left.author] ?? 0, $0.rank) < (rightCount, failures[right.author] ?? 0, $1.rank)
         }
-        for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint) {
+        for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint, besides: read) {
             // In the ledger, because an agent that runs for a moment at a time begins again each time.
             seen.noteAbsorption(of: hash, at: now)
             try ledger.set(.seenCheckpoints, to: seen.encoded)
@@ -157,8 +159,10 @@ extension EngineStep {
         engine.memory.areReadsQueued = false
     }
 
-    private func coversUnread(_ checkpoint: KnownCheckpoint) throws(KeychainFailure) -> Bool {
-        for origin in checkpoint.coverage where try !ledger.isRead(origin) { return true }
+    private func coversUnread(_ checkpoint: KnownCheckpoint, besides read: Set<Origin>) throws(KeychainFailure) -> Bool {
+        for origin in checkpoint.coverage where !read.contains(origin) {
+            if try !ledger.isRead(origin) { return true }
+        }
         return false
     }
 

@@ -32,8 +32,7 @@ struct AppsCommand: ParsableCommand {
         let internetPasswords = survey.internetPasswordCounts.map { group, count in
             (owner: group, options: "(none: internet passwords; SecItemCopyMatching finds them)", count: count)
         }
-        let rows = (passwords + internetPasswords).filter { $0.count > 0 }
-            .sorted { ($0.owner, $0.options) < ($1.owner, $1.options) }
+        let rows = (passwords + internetPasswords).sorted { ($0.owner, $0.options) < ($1.owner, $1.options) }
         let header = ["APP OR GROUP", "OPTIONS", "ITEMS"]
         let table = [header] + rows.map { [ItemListing.escapingUnprintable($0.owner), $0.options, "\($0.count)"] }
         try StandardOutput.write(Data(ItemListing.aligned(table).utf8))

@@ -185,7 +185,7 @@ struct MigrateCommand: ParsableCommand {
     }
 
     private static func advice(for refused: [(key: String, place: ItemPlace)]) -> String {
-        let options = refused.first.flatMap { ValetAdvice.options(of: $0.place) }
+        let options = refused.first.flatMap { PlaceDescription($0.place).options }
         let hint = options.map { " (those with a different accessibility with \($0))" } ?? ""
         return "Remove these keys\(hint), or choose another destination."
     }

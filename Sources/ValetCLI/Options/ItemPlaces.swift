@@ -82,11 +82,12 @@ struct PlaceDescription {
     }
 
     /// All ways to select the items of a place.
-    private static func selectingOptions(of place: ItemPlace) -> [[CommandLineOption]] {
+    private static func selectingOptions(of place: ItemPlace) -> some Collection<[CommandLineOption]> {
         let candidates =
             valetOptions(of: place.service, group: place.accessGroup)
             + [true, false].map { explicitOptions(of: place, isNamedByGroup: $0) }
-        return candidates.filter { isSelected(place, by: $0) }
+        // The first one is mostly enough, and each is parsed.
+        return candidates.lazy.filter { isSelected(place, by: $0) }
     }
 
     private static func withoutDefaults(

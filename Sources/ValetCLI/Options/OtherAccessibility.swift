@@ -32,9 +32,9 @@ extension CommandFailure {
 
     /// A command that cannot store a key because an item at `place` has it.
     static func otherAccessibility(_ subject: String, at place: ItemPlace, than selected: SelectedValet) -> CommandFailure {
-        let options = ValetAdvice.options(of: place).map { "Use \($0). " } ?? ""
+        let options = PlaceDescription(place).options.map { "Use \($0). " } ?? ""
         let move =
-            ValetAdvice.move(from: place, to: selected).map { "To move all of its items to this accessibility, run: \($0)" }
+            moveCommand(from: place, to: selected).map { "To move all of its items to this accessibility, run: \($0)" }
             ?? "`valet apps` shows the items."
         return CommandFailure(.alreadyExists, "\(subject) with a different accessibility; nothing was stored", advice: options + move)
     }
@@ -49,15 +49,9 @@ extension CommandFailure {
         let verb = keys.count == 1 ? "exists" : "exist"
         return .otherAccessibility("\(names)\(others) already \(verb)", at: first.place, than: selected)
     }
-}
-
-/// Command lines in advice, which can be copied.
-enum ValetAdvice {
-    /// The options of `valet` that select the items of a place.
-    static func options(of place: ItemPlace) -> String? { PlaceDescription(place).options }
 
     /// The command that moves the items of a place to an explicitly named valet of the same name; nil if a shell cannot write it.
-    static func move(from place: ItemPlace, to selected: SelectedValet) -> String? {
+    private static func moveCommand(from place: ItemPlace, to selected: SelectedValet) -> String? {
         let source = [
             CommandLineOption(name: "--from-service", value: place.service),
             // Nil for the values that Apple has withdrawn: without the option, the items of every accessibility are moved.
