@@ -13,6 +13,8 @@ struct InMemoryLedger: Sendable {
     var permitted: Set<Origin> = []
     var batches: [Origin: ReadBatch] = [:]
     var marks: [Origin: LogMark] = [:]
+    /// The origins of marks, in the order of insertion.
+    var marksToReport: [Origin] = []
     /// In the order of insertion.
     var outgoing: [OutgoingObject] = []
     var statements: [StatementHash: StoredStatement] = [:]
@@ -163,8 +165,23 @@ extension InMemoryTransaction: SyncStoreWriting {
     func insert(_ batch: ReadBatch) { ledger.batches[batch.origin] = ledger.batches[batch.origin] ?? batch }
 
     func marks(of log: LogID) -> [LogMark] { ledger.marks.values.filter { $0.log == log }.sorted { $0.origin < $1.origin } }
-    func insert(_ mark: LogMark) { ledger.marks[mark.origin] = mark }
-    func removeMark(_ origin: Origin) { ledger.marks[origin] = nil }
+
+    func marksToReport(of device: DeviceID, limit: Int) -> [LogMark] {
+        Array(ledger.marksToReport.compactMap { ledger.marks[$0] }.filter { $0.device == device }.prefix(limit))
+    }
+
+    func insert(_ mark: LogMark, isToReport: Bool) {
+        removeMark(mark.origin)
+        ledger.marks[mark.origin] = mark
+        if isToReport { ledger.marksToReport.append(mark.origin) }
+    }
+
+    func noteReported(_ origin: Origin) { ledger.marksToReport.removeAll { $0 == origin } }
+
+    func removeMark(_ origin: Origin) {
+        ledger.marks[origin] = nil
+        noteReported(origin)
+    }
 
     // MARK: Objects
 

@@ -180,16 +180,40 @@ extension SyncLedgerContract {
                 // A log that only an awaited version names is not known.
                 try writing.insertAwaited(VersionReference(id: SampleVersions.id(1), origin: SampleVersions.origin(8)))
                 try writing.insert(SampleVersions.batch(2, number: 1))
-                for mark in marks + marks { try writing.insert(mark) }
+                for mark in marks + marks { try writing.insert(mark, isToReport: false) }
                 findings.expect(try writing.logs() == [SampleVersions.log(2), SampleVersions.log(4)].sorted(), "the logs")
                 findings.expect(try writing.marks(of: marks[0].log) == [marks[1], marks[0], marks[2]], "the marks, or their order")
                 let changed = LogMark(
                     log: marks[0].log, device: marks[0].device, number: marks[0].number, previous: marks[0].previous, hash: marks[0].hash,
                     signature: SampleVersions.bytes(64))
-                try writing.insert(changed)
+                try writing.insert(changed, isToReport: false)
                 for _ in 0..<2 { try writing.removeMark(marks[2].origin) }
                 findings.expect(try writing.marks(of: marks[0].log) == [marks[1], changed], "a replaced and a removed mark")
                 findings.expect(try writing.marks(of: SampleVersions.log(2)).isEmpty, "a log without marks")
+            }
+        },
+        SyncLedgerContract(
+            "Marks to report are given in the order in which they were stored, until they are reported, replaced, or removed"
+        ) {
+            store, findings throws(KeychainFailure) in
+            let device = DeviceID(.random())
+            let marks = [9, 3, 7, UInt64.max, 5].map { SampleVersions.mark(4, number: $0, device: device) }
+            try store.changeLedger { writing throws(KeychainFailure) in
+                for mark in marks { try writing.insert(mark, isToReport: mark != marks[2]) }
+                findings.expect(
+                    try writing.marksToReport(of: device, limit: 9) == [marks[0], marks[1], marks[3], marks[4]], "the marks, or their order"
+                )
+                try writing.insert(marks[0], isToReport: true)
+                try writing.insert(marks[2], isToReport: true)
+                try writing.insert(marks[4], isToReport: false)
+                for _ in 0..<2 { try writing.noteReported(marks[1].origin) }
+                findings.expect(
+                    try writing.marksToReport(of: device, limit: 9) == [marks[3], marks[0], marks[2]], "the marks after changes")
+                findings.expect(try writing.marksToReport(of: device, limit: 2) == [marks[3], marks[0]], "the first marks")
+                try writing.removeMark(marks[0].origin)
+                findings.expect(try writing.marksToReport(of: device, limit: 9) == [marks[3], marks[2]], "the marks after a removal")
+                findings.expect(try writing.marksToReport(of: DeviceID(.random()), limit: 9).isEmpty, "marks of another device")
+                findings.expect(try writing.marks(of: marks[0].log).count == 4, "the marks of the log")
             }
         },
         SyncLedgerContract("A batch is permitted until that is forgotten") { store, findings throws(KeychainFailure) in
@@ -231,11 +255,11 @@ extension SyncLedgerContract {
             try store.changeLedger { writing throws(KeychainFailure) in
                 for (number, key) in SyncSetting.allCases.enumerated() { try writing.set(key, to: [UInt8(number)]) }
                 try writing.set(.membership, to: [])
-                try writing.set(.notes, to: nil)
+                try writing.set(.waits, to: nil)
             }
             try store.readLedger { reading throws(KeychainFailure) in
                 for (number, key) in SyncSetting.allCases.enumerated() {
-                    let expected: [UInt8]? = key == .membership ? [] : key == .notes ? nil : [UInt8(number)]
+                    let expected: [UInt8]? = key == .membership ? [] : key == .waits ? nil : [UInt8(number)]
                     findings.expect(try reading.setting(key) == expected, "\(key)")
                 }
             }
@@ -266,7 +290,7 @@ extension SyncLedgerContract {
             findings.expectFailure(.decode, "a failing write") { () throws(KeychainFailure) in
                 try store.changeLedger { writing throws(KeychainFailure) in
                     try writing.insert(version)
-                    try writing.set(.notes, to: [1])
+                    try writing.set(.waits, to: [1])
                     try writing.insert(SampleVersions.batch(1, number: 1))
                     throw KeychainFailure(.decode, "thrown by the body")
                 }
@@ -274,7 +298,7 @@ extension SyncLedgerContract {
             try store.changeLedger { writing throws(KeychainFailure) in
                 findings.expect(try writing.liveVersionCount() == 0, "a version is counted")
                 findings.expect(try writing.liveVersion(version.reference) == nil, "a version remains")
-                findings.expect(try writing.setting(.notes) == nil, "a setting remains")
+                findings.expect(try writing.setting(.waits) == nil, "a setting remains")
                 findings.expect(try writing.logs().isEmpty, "a batch remains")
             }
             if case .written = try store.writeLedger(ifKeybagGeneration: ItemStoreContract.keybag.generation + 1, { _ in }) {
@@ -412,9 +436,9 @@ package enum SampleVersions {
         ReadBatch(log: self.log(log), device: DeviceID(.random()), number: number, hash: hash(), seconds: 3.25)
     }
 
-    package static func mark(_ log: UInt64, number: UInt64) -> LogMark {
+    package static func mark(_ log: UInt64, number: UInt64, device: DeviceID = DeviceID(.random())) -> LogMark {
         LogMark(
-            log: self.log(log), device: DeviceID(.random()), number: number, previous: hash(), hash: hash(), signature: bytes(64))
+            log: self.log(log), device: device, number: number, previous: hash(), hash: hash(), signature: bytes(64))
     }
 
     package static func hash() -> ObjectHash { ObjectHash(prefix: .random(), suffix: .random()) }

@@ -113,6 +113,25 @@ struct ReviewedScheduleTests {
         }
     }
 
+    /// The checkpoint's author was restored from a snapshot without the items, so no other device has them.
+    @Test("What came from a checkpoint that is lost before its absorption ends does not stay on one device", arguments: [false, true])
+    func lostCheckpoint(restarts: Bool) throws {
+        var limits = SyncLimits()
+        limits.pieceByteCount = 60
+        var bench = try EngineBench([.owner, .owner, .owner], limits: limits)
+        let snapshot = bench.machines[0].ledger.state
+        for name in 1...2 { bench.put(0, name, date: 5, value: UInt64(name), .whenUnlocked) }
+        try bench.exchange([0])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        _ = try bench.absorbFirstPiece(1)
+        #expect(bench.live(1).count == 1)
+        if restarts { bench.start(1) }
+        for name in bench.objects.keys where !name.hasPrefix("m/") { bench.objects[name] = nil }
+        bench.restore(0, to: snapshot)
+        for _ in 0..<3 { try bench.exchange([1, 0, 2]) }
+        for device in 0...2 { #expect(bench.live(device).isEmpty) }
+    }
+
     /// Device 1 is restarted while it absorbs, and the storage then withholds the checkpoint.
     @Test("A checkpoint has no version of a batch that it does not cover, whose author may be removed")
     func uncoveredVersion() throws {

@@ -70,5 +70,6 @@ struct StatementOrderTests {
             bench.now += 90_000
         }
         for device in 0...2 { #expect(bench.value(device, 9) == 9) }
+        #expect(bench.machines[new].alarms == [.madeReader])
     }
 }

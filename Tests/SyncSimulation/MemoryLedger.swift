@@ -17,6 +17,9 @@ package final class MemoryLedger: SyncWriting {
         package var batches: [LogID: [ReadBatch]] = [:]
         package var read: Set<Origin> = []
         package var marks: [LogID: [LogMark]] = [:]
+        /// The marks of each device that are to be reported, in the order of insertion; nil for one that was reported.
+        var marksToReport: [DeviceID: [LogMark?]] = [:]
+        var reportPositions: [Origin: (device: DeviceID, index: Int)] = [:]
         package var outgoing: [OutgoingObject] = []
         package var statements: [StatementHash: [UInt8]] = [:]
         // The items
@@ -161,13 +164,30 @@ package final class MemoryLedger: SyncWriting {
         state.batches[batch.log] = batches
     }
 
-    package func insert(_ mark: LogMark) {
-        var marks = (state.marks[mark.log] ?? []).filter { $0.origin != mark.origin }
+    package func insert(_ mark: LogMark, isToReport: Bool) {
+        removeMark(mark.origin)
+        var marks = state.marks[mark.log] ?? []
         marks.insert(mark, at: marks.firstIndex { mark.origin < $0.origin } ?? marks.endIndex)
         state.marks[mark.log] = marks
+        guard isToReport else { return }
+        state.reportPositions[mark.origin] = (mark.device, state.marksToReport[mark.device]?.count ?? 0)
+        state.marksToReport[mark.device, default: []].append(mark)
     }
 
-    package func removeMark(_ origin: Origin) { state.marks[origin.log]?.removeAll { $0.origin == origin } }
+    package func removeMark(_ origin: Origin) {
+        state.marks[origin.log]?.removeAll { $0.origin == origin }
+        noteReported(origin)
+    }
+
+    package func marksToReport(of device: DeviceID, limit: Int) -> [LogMark] {
+        Array((state.marksToReport[device] ?? []).lazy.compactMap { $0 }.prefix(limit))
+    }
+
+    package func noteReported(_ origin: Origin) {
+        guard let (device, index) = state.reportPositions.removeValue(forKey: origin) else { return }
+        state.marksToReport[device]?[index] = nil
+        while state.marksToReport[device]?.last == .some(nil) { state.marksToReport[device]?.removeLast() }
+    }
 
     // Objects
 

@@ -47,6 +47,8 @@ package protocol SyncReading {
     func logs() throws(KeychainFailure) -> [LogID]
     /// Returns the marks of a log in ascending order of origin: the newest known batch of each branch, read or not.
     func marks(of log: LogID) throws(KeychainFailure) -> [LogMark]
+    /// Returns at most `limit` marks of a device that no batch of this one has reported yet, in the order in which they were stored.
+    func marksToReport(of device: DeviceID, limit: Int) throws(KeychainFailure) -> [LogMark]
 
     /// Returns whether a batch is permitted that counts although its author may be removed.
     func isPermitted(_ origin: Origin) throws(KeychainFailure) -> Bool
@@ -95,7 +97,11 @@ package protocol SyncWriting: SyncReading {
     /// Remembers a batch as read. Succeeds if it is remembered already.
     func insert(_ batch: ReadBatch) throws(KeychainFailure)
     /// Stores a mark, in place of one of the same origin.
-    func insert(_ mark: LogMark) throws(KeychainFailure)
+    ///
+    /// `isToReport`: whether others have to be told, because this device has read the batch.
+    func insert(_ mark: LogMark, isToReport: Bool) throws(KeychainFailure)
+    /// Remembers that a mark was reported. Succeeds if there is none.
+    func noteReported(_ origin: Origin) throws(KeychainFailure)
     /// Removes a mark. Succeeds if there is none.
     func removeMark(_ origin: Origin) throws(KeychainFailure)
 
@@ -125,10 +131,10 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case ownCheckpoint
     /// The checkpoints that this device has seen, and when it saw each first.
     case seenCheckpoints
+    /// The checkpoint that this device has begun to absorb.
+    case absorption
     /// The deletions counted by the guard against mass deletion.
     case deletionGuard
-    /// What other devices have been told: marks and statement heads of the last batch.
-    case notes
     /// The pending invitation or request to join.
     case joining
     /// The statement heads that this device counted before its admission turned out to be void.

@@ -129,28 +129,41 @@ extension StoreSession {
 
     func marks(of log: LogID) throws(KeychainFailure) -> [LogMark] {
         var marks: [LogMark] = []
-        try forEachRow(.marksOfLog, of: log) { statement throws(KeychainFailure) in
-            guard let previous = ObjectHash(statement.bytes(at: 4)) else { throw Self.ledgerDamaged }
-            marks.append(
-                LogMark(
-                    log: log, device: try statement.required(DeviceID.self, at: 3), number: UInt64(bitPattern: statement.integer(at: 0)),
-                    previous: previous, hash: try statement.hash(at: 1), signature: statement.bytes(at: 5)))
-        }
+        try forEachRow(.marksOfLog, of: log) { statement throws(KeychainFailure) in marks.append(try mark(statement, log)) }
         return marks
     }
 
-    func insert(_ mark: LogMark) throws(KeychainFailure) {
+    func marksToReport(of device: DeviceID, limit: Int) throws(KeychainFailure) -> [LogMark] {
+        let statement = try connection.statement(.marksToReport)
+        defer { statement.reset() }
+        statement.bind(device, at: 1)
+        statement.bind(Int64(limit), at: 2)
+        var marks: [LogMark] = []
+        while try statement.step() { marks.append(try mark(statement, try statement.required(LogID.self, at: 6))) }
+        return marks
+    }
+
+    private func mark(_ statement: SQLiteStatement, _ log: LogID) throws(KeychainFailure) -> LogMark {
+        guard let previous = ObjectHash(statement.bytes(at: 4)) else { throw Self.ledgerDamaged }
+        return LogMark(
+            log: log, device: try statement.required(DeviceID.self, at: 3), number: UInt64(bitPattern: statement.integer(at: 0)),
+            previous: previous, hash: try statement.hash(at: 1), signature: statement.bytes(at: 5))
+    }
+
+    func insert(_ mark: LogMark, isToReport: Bool) throws(KeychainFailure) {
         let log = try insertedLogNumber(of: mark.origin)
         let statement = try connection.statement(.insertMark)
         statement.bind(mark.origin, log: log, at: 1)
         statement.bind(mark.hash.suffix, at: 4)
         statement.bind(mark.device, at: 5)
+        statement.bind(isToReport, at: 8)
         let blobs = [
             SQLiteStatement.Blob(index: 6, bytes: mark.previous.bytes), SQLiteStatement.Blob(index: 7, bytes: mark.signature),
         ]
         try statement.withBound(blobs[...]) { () throws(KeychainFailure) in try statement.run() }
     }
 
+    func noteReported(_ origin: Origin) throws(KeychainFailure) { try run(.noteReported, origin) }
     func removeMark(_ origin: Origin) throws(KeychainFailure) { try run(.removeMark, origin) }
 
     // MARK: Shorthand

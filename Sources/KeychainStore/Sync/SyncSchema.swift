@@ -11,7 +11,8 @@ enum SyncSchema {
 
     /// `sync_changes` is written by every program, all other tables only by the agent.
     ///
-    /// The indexes of `sync_versions` contain as little as possible: there may be a million versions.
+    /// The indexes of `sync_versions` contain as little as possible: there may be a million versions. `report` counts the marks of a device that
+    /// others have to be told, in the order in which they were stored; it is NULL for all others.
     static let statements = """
         CREATE TABLE sync_changes (item BLOB PRIMARY KEY, kind INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE sync_settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
@@ -43,8 +44,9 @@ enum SyncSchema {
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE sync_marks (
             log INTEGER NOT NULL, batch INTEGER NOT NULL, hash BLOB NOT NULL, rest BLOB NOT NULL, device BLOB NOT NULL,
-            previous BLOB NOT NULL, signature BLOB NOT NULL, PRIMARY KEY (log, batch, hash)
+            previous BLOB NOT NULL, signature BLOB NOT NULL, report INTEGER, PRIMARY KEY (log, batch, hash)
         ) STRICT, WITHOUT ROWID;
+        CREATE INDEX sync_marks_report ON sync_marks (device, report) WHERE report IS NOT NULL;
         CREATE TABLE sync_outgoing (number INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL) STRICT;
         CREATE UNIQUE INDEX sync_outgoing_name ON sync_outgoing (name);
         CREATE TABLE sync_statements (hash BLOB PRIMARY KEY, bytes BLOB NOT NULL) STRICT, WITHOUT ROWID;
@@ -83,7 +85,7 @@ enum SyncStatement: Int, CaseIterable {
     case hasAwaited, awaitedFromID, insertAwaited, removeAwaited
     case hasPermitted, insertPermitted, removePermitted
     case hasBatch, hasBatchWithNumber, batchesOfLog, insertBatch
-    case marksOfLog, insertMark, removeMark
+    case marksOfLog, marksToReport, insertMark, noteReported, removeMark
     case outgoingNames, outgoingBytes, insertOutgoing, removeOutgoing
     case statements, insertStatement
     case copy, hasCopy, insertCopy, copyRow, removeCopy, renameCopy, replaceCopy
@@ -147,7 +149,13 @@ enum SyncStatement: Int, CaseIterable {
         case .marksOfLog:
             "SELECT batch, hash, rest, device, previous, signature FROM sync_marks WHERE log = ?1 ORDER BY batch < 0, batch, hash"
         case .insertMark:
-            "INSERT OR REPLACE INTO sync_marks (log, batch, hash, rest, device, previous, signature) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+            "INSERT OR REPLACE INTO sync_marks (log, batch, hash, rest, device, previous, signature, report)"
+                + " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE ?8 WHEN 1 THEN"
+                + " (SELECT coalesce(max(report), 0) + 1 FROM sync_marks WHERE device = ?5 AND report IS NOT NULL) END)"
+        case .marksToReport:
+            "SELECT m.batch, m.hash, m.rest, m.device, m.previous, m.signature, l.log FROM sync_marks m JOIN sync_logs l ON l.number = m.log"
+                + " WHERE m.device = ?1 AND m.report IS NOT NULL ORDER BY m.report LIMIT ?2"
+        case .noteReported: "UPDATE sync_marks SET report = NULL WHERE \(Self.originCondition)"
         case .removeMark: "DELETE FROM sync_marks WHERE \(Self.originCondition)"
         case .outgoingNames: "SELECT name FROM sync_outgoing ORDER BY number"
         case .outgoingBytes: "SELECT bytes FROM sync_outgoing WHERE name = ?1"

@@ -134,7 +134,7 @@ extension EngineStep {
         if branches.count >= limits.branches, !branches.contains(where: { $0.origin == mark.origin }) {
             effects.append(.alarm(.tooManyBranches(mark.log)))
         } else {
-            try ledger.insert(mark)
+            try ledger.insert(mark, isToReport: mark.device != device)
         }
     }
 
@@ -151,7 +151,7 @@ extension EngineStep {
         if roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
         let known = try branches(mark)
         guard known.count < limits.branches, !known.contains(where: { $0.origin == mark.origin }) else { return }
-        try ledger.insert(mark)
+        try ledger.insert(mark, isToReport: false)
     }
 
     /// Returns whether deletions may be applied without asking a person.

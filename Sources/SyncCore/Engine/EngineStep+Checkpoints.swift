@@ -78,7 +78,8 @@ extension EngineStep {
 
     /// Begins to absorb a checkpoint if it covers batches that this device cannot read, because the storage does not have them any more.
     private mutating func beginAbsorption() throws(KeychainFailure) {
-        guard !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try areSendableVersionsSealed(),
+        let interrupted = try ledger.setting(.absorption)
+        guard interrupted != nil || !engine.memory.listedCheckpoints.isEmpty, try areLanesAvailable(), try areSendableVersionsSealed(),
             try nextReadableBatch() == nil
         else { return }
         // What is listed, and was read by the listing or since, needs no search of the ledger.
@@ -98,9 +99,15 @@ extension EngineStep {
             let absorption = Absorption(hash, checkpoint)
             engine.memory.absorption = absorption
             engine.memory.neededObjects += neededPieces(absorption)
+            if interrupted.map({ $0 != hash.bytes }) ?? false { try dropUncoveredVersions() }
+            try ledger.set(.absorption, to: hash.bytes)
             if engine.memory.absorption?.remaining.isEmpty == true { try finishAbsorption() }
             return
         }
+        guard interrupted != nil else { return }
+        // The agent was restarted, and the checkpoint is gone.
+        try dropUncoveredVersions()
+        try ledger.set(.absorption, to: nil)
     }
 
     /// Gives up the checkpoint that is being absorbed if no part of it could be read since the last listing, so that another one is absorbed.
@@ -117,7 +124,7 @@ extension EngineStep {
         }
         observe(.abandonedAbsorption)
         engine.memory.checkpoints[absorption.hash]?.isSetAside = true
-        endAbsorption()
+        try endAbsorption()
         try dropUncoveredVersions()
     }
 
@@ -127,7 +134,7 @@ extension EngineStep {
     mutating func dropUncoveredVersions() throws(KeychainFailure) {
         if let hash = engine.memory.absorption?.hash, engine.memory.checkpoints[hash].map({ !isUsable(hash, $0) }) ?? true {
             observe(.abandonedAbsorption)
-            endAbsorption()
+            try endAbsorption()
         }
         let absorption = engine.memory.absorption
         let uncovered = try publishedVersions { origin, _ throws(KeychainFailure) in
@@ -154,8 +161,9 @@ extension EngineStep {
     }
 
     /// Lets the batches be read that the checkpoint covers and this device has not taken over.
-    private mutating func endAbsorption() {
+    private mutating func endAbsorption() throws(KeychainFailure) {
         engine.memory.absorption = nil
+        try ledger.set(.absorption, to: nil)
         engine.memory.areReadsQueued = false
     }
 
@@ -261,8 +269,8 @@ extension EngineStep {
                 try ledger.removeMark(mark.origin)
             }
         }
-        for mark in marks { try ledger.insert(mark) }
-        endAbsorption()
+        for mark in marks { try ledger.insert(mark, isToReport: mark.device != device) }
+        try endAbsorption()
         observe(.finishedAbsorption)
     }
 

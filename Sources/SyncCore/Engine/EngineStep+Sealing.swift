@@ -182,7 +182,7 @@ extension EngineStep {
         }
         let header = BatchFrame.Header(
             circle: circle, log: log.log, device: device, lane: lane, number: log.number + 1, previous: log.hash, laneKey: key.id)
-        let marks = try Array(marksToReport().prefix(limits.marksInBatch))
+        let marks = try marksToReport(limit: limits.marksInBatch)
         let notes = BatchNotes(seconds: now, marks: marks, heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)))
         let sealed = try cipher.seal(
             BatchContent(notes: notes, versions: records).encoded, header: header.encoded, under: key.key)
@@ -201,7 +201,7 @@ extension EngineStep {
         logs[lane] = log
         try ledger.set(.ownLogs, to: logs.encoded)
         try noteRead(mark)
-        try noteReported(marks)
+        for mark in marks { try ledger.noteReported(mark.origin) }
         return mark
     }
 
@@ -224,41 +224,22 @@ extension EngineStep {
 
     // Notes
 
-    /// The marks that moved since this device reported them, those of removed devices first: others depend on them.
-    private func marksToReport() throws(KeychainFailure) -> [LogMark] {
-        let reported = try reportedOrigins()
-        var (urgent, others): ([LogMark], [LogMark]) = ([], [])
-        for mark in try readMarks() where !mark.signature.isEmpty && !reported.contains(mark.origin) {
-            if isFormerWriter(mark.device) { urgent.append(mark) } else { others.append(mark) }
-        }
-        return urgent + others
-    }
-
-    /// How far this device has read the logs of others.
-    private func readMarks() throws(KeychainFailure) -> [LogMark] {
+    /// The marks of batches that this device has read and not reported, those of former writers first: others depend on them.
+    private func marksToReport(limit: Int) throws(KeychainFailure) -> [LogMark] {
         var marks: [LogMark] = []
-        for log in try ledger.logs() {
-            for mark in try ledger.marks(of: log) where mark.device != device {
-                if try ledger.isRead(mark.origin) { marks.append(mark) }
-            }
+        for device in formerWriters + roster.members.keys.filter({ !isFormerWriter($0) }).sorted() where marks.count < limit {
+            marks += try ledger.marksToReport(of: device, limit: limit - marks.count)
         }
         return marks
     }
 
-    private func reportedOrigins() throws(KeychainFailure) -> Set<Origin> {
-        let bytes = try ledger.setting(.notes)
-        return Set(try stored { () throws(FormatError) in try StoredList.origins(bytes) })
-    }
-
-    /// Remembers which marks were reported, except for those that have moved since.
-    private func noteReported(_ marks: [LogMark]) throws(KeychainFailure) {
-        let reported = try reportedOrigins().union(marks.map(\.origin))
-        try ledger.set(.notes, to: StoredList.encoded(readMarks().map(\.origin).filter { reported.contains($0) }.sorted()))
-    }
+    private var formerWriters: [DeviceID] { roster.publicKeys.keys.filter { isFormerWriter($0) }.sorted() }
 
     /// Returns whether others depend on what this device has read: the log of a removed device ends where the last one stopped.
     private func mustReportMarks() throws(KeychainFailure) -> Bool {
-        guard !roster.removed.isEmpty || roster.members.keys.contains(where: { isFormerWriter($0) }) else { return false }
-        return try marksToReport().first.map { isFormerWriter($0.device) } ?? false
+        for device in formerWriters where try !ledger.marksToReport(of: device, limit: 1).isEmpty {
+            return true
+        }
+        return false
     }
 }

@@ -82,6 +82,7 @@ extension EngineStep {
             engine.memory.statements[statement.hash] = statement
         }
         evaluateRoster()
+        if before.members[device]?.role.mayWrite == true, ownRole == .reader { effects.append(.alarm(.madeReader)) }
         try learnRemovals(before)
         try testifyAfterVoidAdmission(before)
     }

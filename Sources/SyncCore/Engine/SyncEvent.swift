@@ -63,6 +63,8 @@ package enum SyncAlarm: Hashable, Sendable {
     case tooManyBranches(LogID)
     /// This device was removed from its circle.
     case removed
+    /// This device may only read from now on: what its programs write is not shared.
+    case madeReader
     /// A member names a statement that the storage does not have.
     case missingStatement(StatementHash)
     /// So many deletions wait for a person.

@@ -60,6 +60,7 @@ struct LedgerComparison {
             lines.append("\(try ledger.pendingVersions(named: SampleVersions.name(number)))")
         }
         for log in try ledger.logs() { lines += ["\(try ledger.readBatches(of: log))", "\(try ledger.marks(of: log))"] }
+        lines.append("\(try ledger.marksToReport(of: Operation.device, limit: 4))")
         for lane in [Lane.whenUnlocked, .afterFirstUnlock] { lines.append("\(try ledger.pendingVersions(in: lane, limit: 3))") }
         lines.append("\(try ledger.outgoingNames())")
         return lines
@@ -68,8 +69,10 @@ struct LedgerComparison {
     /// One change of a ledger, with few different values.
     private struct Operation {
         static let nameCount: UInt64 = 3
+        static let device = DeviceID(Identifier128(high: 1, low: 1))
 
         let kind: UInt64
+        let isToReport: Bool
         let version: LiveVersion
         let other: VersionReference
         let batch: ReadBatch
@@ -82,12 +85,13 @@ struct LedgerComparison {
                 let log = number(4)
                 return log == 3 ? nil : SampleVersions.origin(log, number: number(3) << 62)
             }
-            kind = number(12)
+            kind = number(13)
+            isToReport = number(2) == 0
             version = SampleVersions.live(
                 number(5), origin: origin(), name: number(Self.nameCount), date: number(2) == 0 ? nil : 1.5, digest: nil,
                 item: number(3) == 0 ? Identifier128(high: 0, low: number(4)) : nil)
             other = VersionReference(id: SampleVersions.id(number(5)), origin: origin())
-            let (log, device) = (SampleVersions.log(number(3)), DeviceID(Identifier128(high: 1, low: 1)))
+            let (log, device) = (SampleVersions.log(number(3)), Self.device)
             let hash = ObjectHash(prefix: Identifier128(high: 7, low: number(3)), suffix: Identifier128(high: 0, low: 0))
             let count = number(3) << 62
             batch = ReadBatch(log: log, device: device, number: count, hash: hash, seconds: 1)
@@ -108,9 +112,10 @@ struct LedgerComparison {
                     version.reference.origin == nil ? VersionReference(id: other.id, origin: batch.origin) : version.reference)
             case 6: if let origin = version.reference.origin { try ledger.removeAwaited(origin) }
             case 7: try ledger.insert(batch)
-            case 8: try ledger.insert(mark)
+            case 8: try ledger.insert(mark, isToReport: isToReport)
             case 9: try ledger.removeMark(mark.origin)
             case 10: try ledger.insert(pending)
+            case 11: try ledger.noteReported(mark.origin)
             default:
                 try ledger.removePending(pending.id)
                 try ledger.insert(OutgoingObject(name: "b/\(pending.id)", bytes: [1]))

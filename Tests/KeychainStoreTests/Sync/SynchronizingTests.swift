@@ -187,7 +187,7 @@ struct SynchronizingTests {
         try store.startSynchronizing()
         #expect(try store.changeCount() == 3)
         try store.writeLedger(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
-            try writing.set(.notes, to: [1])
+            try writing.set(.waits, to: [1])
             try writing.insertCopy(SampleRows.row(account: 1), of: VersionReference(id: SyncVersionID(.random()), origin: nil), at: 1)
         }.mustBeWritten()
         #expect(try store.changeCount() == 3)
