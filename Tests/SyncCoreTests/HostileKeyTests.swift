@@ -108,6 +108,30 @@ struct HostileKeyTests {
         try expectRemoval(of: 2, in: &bench)
     }
 
+    /// An earlier, unrelated removal makes every key one that an author has stated without knowing of it.
+    @Test("A writer that dates statements about keys back does not use up the share of the owner that removes it")
+    func keysDatedBack() throws {
+        var limits = SyncLimits()
+        limits.statementsOfDevice = 64
+        var bench = try EngineBench([.owner, .owner, .writer, .reader], limits: limits)
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2, 3])
+        let heads = try #require(bench.machines[2].engine?.roster?.heads)
+        try bench.run(0, .command(.remove(bench.machines[3].id)))
+        try bench.exchange([0, 1, 2])
+        for round in 0..<60 {
+            let key = try bench.newestKey(.afterFirstUnlock, of: 2).id
+            try bench.forgeStatement(
+                of: 2, .rekey(.init(lane: .afterFirstUnlock, generation: 1, key: key, boxes: [], olderKeys: [])), heads: heads)
+            bench.put(0, 1, date: 6 + Double(round), value: 2 + UInt64(round))
+            for device in [0, 0, 1, 2] { try bench.run(device) }
+        }
+        try expectRemoval(of: 2, in: &bench)
+        bench.put(1, 3, date: 2_000, value: 444)
+        try bench.exchange([1, 2])
+        #expect(bench.value(2, 3) == nil)
+    }
+
     /// Lets owner 0 remove a device, and checks that owner 1 learns of it and of what is written afterwards.
     private func expectRemoval(of device: Int, in bench: inout EngineBench) throws {
         try bench.run(0, .command(.remove(bench.machines[device].id)))

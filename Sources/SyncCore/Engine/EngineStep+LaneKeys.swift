@@ -65,28 +65,28 @@ extension EngineStep {
     }
 
     private mutating func usableKey(_ lane: Lane) throws(KeychainFailure) -> (id: LaneKeyID, key: SharedSecretBytes)? {
-        let isHalfUsed = isHalfOfShareUsed
-        let candidates = roster.laneKeys.filter { $0.lane == lane && $0.isUsable(roster, evenIfGivenAway: isHalfUsed) }
+        let trusted = isHalfOfShareUsed ? device : nil
+        let candidates = roster.laneKeys.filter { $0.lane == lane && $0.isUsable(roster, trusting: trusted) }
         for generation in Set(candidates.map(\.generation)).sorted(by: >) {
             for record in candidates where record.generation == generation {
                 // The record may have the identifier of a key of the other lane.
                 if let key = try laneKey(record.key), try isNamed(by: record, key) { return (record.key, key) }
             }
-            if !isHalfUsed { break }
+            if trusted == nil { break }
         }
         return nil
     }
 
     /// Whether this device has made so many statements that the others are kept for removals, and for the keys that follow them.
     ///
-    /// A member can bring about any number of statements: it gives keys to devices that are no members, or boxes something else than a key. Then
-    /// this device goes on with the keys that it has.
+    /// A member can bring about any number of statements: it gives keys to devices that are no members, boxes something else than a key, or dates
+    /// statements back. Then this device goes on with the keys that it has stated itself since the last removal.
     private var isHalfOfShareUsed: Bool { (engine.memory.statementCounts[device] ?? 0) >= limits.statementsOfDevice / 2 }
 
     /// Boxes the newest key for the members that lack it, or makes a new one if a device that was removed has it.
     mutating func rekey(_ lane: Lane) throws(KeychainFailure) {
         let records = roster.laneKeys.filter { $0.lane == lane }
-        for record in records.reversed() where record.isOfMembersOnly(roster, evenIfGivenAway: isHalfOfShareUsed) {
+        for record in records.reversed() where record.isOfMembersOnly(roster, trusting: isHalfOfShareUsed ? device : nil) {
             guard let key = try laneKey(record.key), try isNamed(by: record, key) else { continue }
             let lacking = roster.members.keys.filter { !record.recipients.contains($0) }.sorted()
             guard !lacking.isEmpty else { break }

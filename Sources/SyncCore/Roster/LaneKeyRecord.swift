@@ -19,6 +19,8 @@ package struct LaneKeyRecord: Hashable, Sendable {
     ///
     /// Another device may have given an older key to a device that it did not know was removed.
     package private(set) var madeAfterRemovals: Set<DeviceID>?
+    /// The devices that each author of counted statements about the key had seen removed when it made the last one.
+    private var removalsSeen: [DeviceID: Set<DeviceID>] = [:]
     /// The devices for which counted statements box it.
     package private(set) var recipients: Set<DeviceID> = []
     /// Whether a counted statement is about the key.
@@ -28,16 +30,19 @@ package struct LaneKeyRecord: Hashable, Sendable {
     package private(set) var olderKeys: [Statement.Rekeying.WrappedKey] = []
 
     /// Returns whether new objects may be sealed under the key: every member has it, and it was made after every removal.
-    package func isUsable(_ roster: Roster, evenIfGivenAway: Bool = false) -> Bool {
-        isOfMembersOnly(roster, evenIfGivenAway: evenIfGivenAway) && !recipients.isEmpty
-            && roster.members.keys.allSatisfy { recipients.contains($0) }
+    package func isUsable(_ roster: Roster, trusting device: DeviceID? = nil) -> Bool {
+        isOfMembersOnly(roster, trusting: device) && !recipients.isEmpty && roster.members.keys.allSatisfy { recipients.contains($0) }
     }
 
-    /// Returns whether only members can have the key, or devices to which a member has given it although they are none.
-    func isOfMembersOnly(_ roster: Roster, evenIfGivenAway: Bool = false) -> Bool {
+    /// Returns whether only members can have the key.
+    ///
+    /// With `device`, what that device knew of the key decides alone, and not what other members have stated: any of them can give the key away,
+    /// and date a statement back.
+    func isOfMembersOnly(_ roster: Roster, trusting device: DeviceID? = nil) -> Bool {
         if isPlanted(.rekeyMissesRemoval) { return true }
-        let isFresh = isPlanted(.keyOlderThanRemoval) || (madeAfterRemovals ?? []).isSuperset(of: roster.removed)
-        return isFresh && (evenIfGivenAway || holders.allSatisfy { roster.members[$0] != nil })
+        let removals = if let device { removalsSeen[device] } else { madeAfterRemovals }
+        guard isPlanted(.keyOlderThanRemoval) || (removals ?? []).isSuperset(of: roster.removed) else { return false }
+        return device != nil || holders.allSatisfy { roster.members[$0] != nil }
     }
 
     /// Returns whether the key may be boxed for devices, or wrapped under a key that they hold.
@@ -78,7 +83,10 @@ package struct LaneKeyRecord: Hashable, Sendable {
                 removed = Set(known.compactMap { graph.removed[$0] })
             }
             records[index].excluded.formUnion(removed)
-            if isCounted[number] { records[index].madeAfterRemovals = records[index].madeAfterRemovals?.intersection(removed) ?? removed }
+            if isCounted[number] {
+                records[index].madeAfterRemovals = records[index].madeAfterRemovals?.intersection(removed) ?? removed
+                records[index].removalsSeen[graph.authors[number], default: []].formUnion(removed)
+            }
             for wrapped in rekeying.olderKeys {
                 if let older = indices[rekeying.lane]?[wrapped.key], wrappers[older].last != index { wrappers[older].append(index) }
             }
