@@ -89,7 +89,7 @@ struct StatementTarget: FuzzTarget {
     static func seeds() throws -> [[UInt8]] {
         let cipher = CircleCryptography()
         let keys = try SyncParts.keys()
-        let founder = DeviceID(of: keys, cipher: cipher)
+        let founder = DeviceID(of: keys, role: .owner, cipher: cipher)
         let rekeying = Statement.Rekeying(
             lane: .whenUnlocked, generation: 2, key: SyncParts.laneKey,
             boxes: [.init(device: SyncParts.device, bytes: SyncParts.bytes(LaneKeyBox.byteCount))],
@@ -114,7 +114,9 @@ struct StatementTarget: FuzzTarget {
         guard let statement = SyncParts.read({ () throws(FormatError) in try Statement(input, cipher: cipher) }) else { return }
         expect(statement.encoded == input, "a statement is accepted in a form that is never written")
         if case .admit(let admission) = statement.body {
-            expect(admission.device == DeviceID(of: admission.keys, cipher: cipher), "a device is admitted under the name of another one")
+            expect(
+                admission.device == DeviceID(of: admission.keys, role: admission.role, cipher: cipher),
+                "a device is admitted under the name of another one")
         }
     }
 }

@@ -165,6 +165,7 @@ extension InMemoryTransaction: SyncStoreWriting {
     func insert(_ batch: ReadBatch) { ledger.batches[batch.origin] = ledger.batches[batch.origin] ?? batch }
 
     func marks(of log: LogID) -> [LogMark] { ledger.marks.values.filter { $0.log == log }.sorted { $0.origin < $1.origin } }
+    func mark(_ origin: Origin) -> LogMark? { ledger.marks[origin] }
 
     func marksToReport(of device: DeviceID, limit: Int) -> [LogMark] {
         Array(ledger.marksToReport.compactMap { ledger.marks[$0] }.filter { $0.device == device }.prefix(limit))

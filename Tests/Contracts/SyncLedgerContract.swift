@@ -187,7 +187,10 @@ extension SyncLedgerContract {
                     log: marks[0].log, device: marks[0].device, number: marks[0].number, previous: marks[0].previous, hash: marks[0].hash,
                     signature: SampleVersions.bytes(64))
                 try writing.insert(changed, isToReport: false)
+                findings.expect(try writing.mark(changed.origin) == changed, "the mark of an origin")
+                findings.expect(try writing.mark(SampleVersions.origin(4, number: 7)) == nil, "a mark of another number")
                 for _ in 0..<2 { try writing.removeMark(marks[2].origin) }
+                findings.expect(try writing.mark(marks[2].origin) == nil, "a removed mark")
                 findings.expect(try writing.marks(of: marks[0].log) == [marks[1], changed], "a replaced and a removed mark")
                 findings.expect(try writing.marks(of: SampleVersions.log(2)).isEmpty, "a log without marks")
             }

@@ -18,14 +18,16 @@ struct EngineBench {
     /// A machine with its disk and its agent.
     struct Machine {
         let keys: FakeDeviceKeys
+        let role: DeviceRole
         let id: DeviceID
         let ledger = MemoryLedger()
         var engine: SyncEngine?
         var alarms: Set<SyncAlarm> = []
 
-        init(keys: FakeDeviceKeys, cipher: FakeCipher) {
+        init(keys: FakeDeviceKeys, role: DeviceRole, cipher: FakeCipher) {
             self.keys = keys
-            id = DeviceID(of: keys.publicKeys, cipher: cipher)
+            self.role = role
+            id = DeviceID(of: keys.publicKeys, role: role, cipher: cipher)
         }
     }
 
@@ -33,7 +35,7 @@ struct EngineBench {
     init(_ roles: [DeviceRole] = [.owner, .owner], limits: SyncLimits = SyncLimits()) throws {
         self.limits = limits
         let keys = roles.indices.map { FakeDeviceKeys(seed: [UInt8($0)]) }
-        let ids = keys.map { [cipher] in DeviceID(of: $0.publicKeys, cipher: cipher) }
+        let ids = zip(keys, roles).map { [cipher] in DeviceID(of: $0.publicKeys, role: $1, cipher: cipher) }
         var statements = [
             try Statement(
                 .found(.init(nonce: [UInt8](repeating: 0, count: 32), keys: keys[0].publicKeys)), circle: nil, author: ids[0], heads: [],
@@ -46,7 +48,7 @@ struct EngineBench {
                     circle: statements[0].circle, author: ids[0], heads: [statements[device - 1].hash], keys: keys[0], cipher: cipher))
         }
         for device in roles.indices {
-            let machine = Machine(keys: keys[device], cipher: cipher)
+            let machine = Machine(keys: keys[device], role: roles[device], cipher: cipher)
             for statement in statements { machine.ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
             machines.append(machine)
             start(device, in: statements[0].circle)
@@ -62,14 +64,14 @@ struct EngineBench {
 
     /// Adds a machine with the keys of another one: an identity that several machines share.
     mutating func addMachine(sharing device: Int) -> Int {
-        add(Machine(keys: machines[device].keys, cipher: cipher), knowingStatementsOf: device)
+        add(Machine(keys: machines[device].keys, role: machines[device].role, cipher: cipher), knowingStatementsOf: device)
     }
 
     /// Lets an owner admit a new device, which starts with the statements of that owner.
     mutating func admit(by owner: Int) throws -> Int {
         let keys = FakeDeviceKeys(seed: [UInt8(machines.count)])
         try run(owner, .command(.admit(keys.publicKeys, .owner)))
-        return add(Machine(keys: keys, cipher: cipher), knowingStatementsOf: owner)
+        return add(Machine(keys: keys, role: .owner, cipher: cipher), knowingStatementsOf: owner)
     }
 
     private mutating func add(_ machine: Machine, knowingStatementsOf device: Int) -> Int {

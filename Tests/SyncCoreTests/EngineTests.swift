@@ -210,4 +210,30 @@ struct EngineTests {
         }
         #expect(bench.machines[0].ledger.state.pending.isEmpty)
     }
+
+    @Test("A device's name reaches the others with its next batch, and one that cannot be shown is left out")
+    func names() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        try bench.exchange([0, 1, 2])
+        func name(of device: Int) throws -> String? { try DeviceNotes(in: bench.machines[1].ledger)[bench.machines[device].id]?.name?.text }
+        #expect(try name(of: 0) == nil)
+        for text in ["spaceball-one", "eagle-5"] {
+            try bench.run(0, .command(.rename(try #require(DeviceName(text)))))
+            try bench.exchange([0, 1])
+            #expect(try name(of: 0) == text)
+        }
+        // Also after a restart of the agent, and for a device that has not read the first batch.
+        bench.start(0)
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        #expect(try name(of: 0) == "eagle-5")
+        bench.machines[2].ledger.set(.ownName, to: Array("lone\u{202E}starr".utf8))
+        bench.put(2, 2, date: 5, value: 2)
+        try bench.exchange([2, 1])
+        #expect(bench.value(1, 2) == 2)
+        #expect(try name(of: 2) == nil)
+    }
+
+    @Test("A name of a device has no characters that a terminal obeys", arguments: ["", " ", "a\n", "\u{1B}[2J", "a\u{200B}b", "\u{2028}"])
+    func unusableNames(text: String) { #expect(DeviceName(text) == nil) }
 }

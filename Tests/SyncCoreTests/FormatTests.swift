@@ -84,11 +84,14 @@ struct FormatTests {
     func statementRoundTrip() throws {
         var random = SeededGenerator(3)
         let keys = FakeDeviceKeys(seed: [1])
-        let author = DeviceID(of: keys.publicKeys, cipher: cipher)
+        let author = DeviceID(of: keys.publicKeys, role: .owner, cipher: cipher)
         let circle = CircleID(identifier(&random))
         let bodies: [Statement.Body] = [
             .found(.init(nonce: bytes(&random, 32), keys: keys.publicKeys)),
-            .admit(.init(device: author, keys: keys.publicKeys, role: .reader, circleCode: nil)),
+            .admit(
+                .init(
+                    device: DeviceID(of: keys.publicKeys, role: .reader, cipher: cipher), keys: keys.publicKeys, role: .reader,
+                    circleCode: nil)),
             .admit(.init(device: author, keys: keys.publicKeys, role: .owner, circleCode: bytes(&random, 32))),
             .remove(.init(device: author, checkpoints: [hash(&random)])),
             .rekey(

@@ -155,7 +155,7 @@ struct HostileKeyTests {
                 signing: keys.signing, whenUnlockedBox: [UInt8](repeating: 0, count: 32),
                 afterFirstUnlockBox: keys.box(for: .afterFirstUnlock)))
         if isForged {
-            let device = DeviceID(of: unusable, cipher: bench.cipher)
+            let device = DeviceID(of: unusable, role: .reader, cipher: bench.cipher)
             try bench.forgeStatement(of: 2, .admit(.init(device: device, keys: unusable, role: .reader, circleCode: nil)))
         } else {
             bench.lock(2, [.whenUnlocked])

@@ -180,6 +180,62 @@ struct HostileLogTests {
         #expect(bench.value(1, 1) == 1)
     }
 
+    /// The statement was lost together with the disks of those who had it, or never existed.
+    @Test("A statement that stays missing does not end the wait for a torn batch of a device's own log", arguments: [false, true])
+    func wornWait(isMissing: Bool) throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 2, date: 4, value: 2)
+        try bench.exchange([0, 1, 2])
+        if isMissing {
+            try bench.forgeStatement(of: 2, .witness, heads: [bench.cipher.hash([9])])
+            for _ in 0..<5 {
+                try bench.exchange([0, 1])
+                bench.now += 3_600
+            }
+        }
+        bench.put(0, 1, date: 5, value: 1)
+        let snapshot = bench.machines[0].ledger.state
+        let name = try #require(try bench.publish(0).first { $0.hasPrefix("b/") })
+        try bench.run(1)
+        bench.delete(1, 1)
+        try bench.exchange([1])
+        // The restored machine sees a part of its own batch for a minute.
+        let bytes = bench.objects[name]
+        bench.objects[name] = bytes?.dropLast()
+        bench.restore(0, to: snapshot)
+        for _ in 0..<2 {
+            try bench.run(0)
+            bench.now += 60
+        }
+        bench.objects[name] = bytes
+        for _ in 0..<3 {
+            try bench.exchange([0, 1])
+            bench.now += 3_600
+        }
+        #expect(bench.value(1, 1) == nil)
+        // A change is sent although the statement is still missing.
+        bench.put(0, 3, date: 6, value: 3)
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 3) == 3)
+    }
+
+    @Test("What one device has read of a removed device's log is read by all, however often the log is forked")
+    func forks() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        for number in 0..<20 {
+            let content = SimulatedContent(name: 100 + number, accessibility: .afterFirstUnlock, date: 6, value: 9).content
+            let id = SyncVersionID(Identifier128(high: 7, low: UInt64(number)))
+            try bench.forgeBatch(of: 2, [VersionRecord(id: id, replaced: [], content: content)])
+        }
+        try bench.run(1)
+        try bench.run(1, .command(.remove(bench.machines[2].id)))
+        try bench.exchange([1, 0])
+        #expect(bench.live(0).count == 21)
+        #expect(bench.live(0) == bench.live(1))
+    }
+
     /// The object is there in the minutes 0 to 55 of each 100, and the statement is missing in the minutes 50 to 105.
     @Test("Two reasons to wait, in turns, keep a device from sealing for an hour only")
     func waitsInTurns() throws {

@@ -54,7 +54,7 @@ struct HostileMemberTests {
         let before = bench.machines[1].ledger.statements().count
         try flood(&bench, by: bench.machines[2], rekeyings(100))
         try flood(&bench, by: bench.machines[3], rekeyings(100))
-        let strangers = (100..<110).map { EngineBench.Machine(keys: FakeDeviceKeys(seed: [$0]), cipher: bench.cipher) }
+        let strangers = (100..<110).map { EngineBench.Machine(keys: FakeDeviceKeys(seed: [$0]), role: .owner, cipher: bench.cipher) }
         try flood(
             &bench, by: bench.machines[2],
             strangers.map { .admit(.init(device: $0.id, keys: $0.keys.publicKeys, role: .owner, circleCode: nil)) })
@@ -252,5 +252,27 @@ extension EngineBench {
         objects[ObjectName.checkpoint(hash).text] =
             unsigned + (try machines[device].keys.sign(CheckpointManifest.signedMessage(circle: circle, hash: hash)))
         return name
+    }
+
+    /// The agent is started by a timer each time, and the writer replaces its checkpoint in between.
+    @Test("A writer that offers another useless checkpoint each time does not keep an agent from absorbing an honest one")
+    func replacedCheckpoints() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 2])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        bench.now += 60
+        let honest = Set(bench.objects.keys)
+        for round in 0..<8 {
+            for name in bench.objects.keys where !honest.contains(name) { bench.objects[name] = nil }
+            let unknown = PieceContent.CoveredBatch(
+                log: LogID(Identifier128(high: 666, low: UInt64(round))), device: bench.machines[2].id, number: 1,
+                hash: bench.cipher.hash([UInt8(round)]))
+            _ = try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: .withoutContent)
+            bench.start(1)
+            try bench.run(1)
+            bench.now += 1_800
+        }
+        #expect(bench.value(1, 1) == 1)
     }
 }

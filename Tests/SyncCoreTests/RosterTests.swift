@@ -7,6 +7,7 @@ import Testing
 /// A circle whose statements a test makes by hand.
 struct RosterBench {
     let cipher = FakeCipher(seed: 1)
+    private var roles: [Int: DeviceRole] = [:]
     private(set) var statements: [Statement] = []
     private(set) var circle = CircleID(Identifier128(high: 0, low: 0))
 
@@ -21,7 +22,8 @@ struct RosterBench {
     }
 
     func keys(_ device: Int) -> FakeDeviceKeys { FakeDeviceKeys(seed: [UInt8(device)]) }
-    func id(_ device: Int) -> DeviceID { DeviceID(of: keys(device).publicKeys, cipher: cipher) }
+    /// The identifier of a device that was admitted as an owner, or in the role of `admit`.
+    func id(_ device: Int) -> DeviceID { DeviceID(of: keys(device).publicKeys, role: roles[device] ?? .owner, cipher: cipher) }
 
     /// Adds a statement and returns its number.
     ///
@@ -36,7 +38,8 @@ struct RosterBench {
 
     @discardableResult
     mutating func admit(_ device: Int, _ role: DeviceRole = .owner, by author: Int, knowing known: [Int]) throws -> Int {
-        try add(
+        roles[device] = role
+        return try add(
             .admit(.init(device: id(device), keys: keys(device).publicKeys, role: role, circleCode: nil)), by: author, knowing: known)
     }
 

@@ -18,7 +18,7 @@ package struct ExhaustiveRoster {
     package init(statementCount: Int = 6, ordersOfLargeSets: Int = 720) {
         let cipher = cipher
         keys = (0..<4).map { FakeDeviceKeys(seed: [UInt8($0)]) }
-        ids = keys.map { DeviceID(of: $0.publicKeys, cipher: cipher) }
+        ids = keys.map { DeviceID(of: $0.publicKeys, role: .owner, cipher: cipher) }
         self.statementCount = statementCount
         self.ordersOfLargeSets = ordersOfLargeSets
     }

@@ -156,6 +156,7 @@ package final class MemoryLedger: SyncWriting {
     package func readBatches(of log: LogID) -> [ReadBatch] { state.batches[log] ?? [] }
     package func logs() -> [LogID] { Set(state.batches.keys).union(state.marks.keys).sorted() }
     package func marks(of log: LogID) -> [LogMark] { state.marks[log] ?? [] }
+    package func mark(_ origin: Origin) -> LogMark? { state.marks[origin.log]?.first { $0.origin == origin } }
 
     package func insert(_ batch: ReadBatch) {
         guard state.read.insert(batch.origin).inserted else { return }

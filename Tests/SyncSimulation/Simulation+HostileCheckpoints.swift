@@ -66,7 +66,8 @@ extension Simulation {
 
     /// A removed device of whose removal all remaining ones know.
     var removedDeviceKnownToAll: SimulatedDevice? {
-        guard !faults.restores, !faults.clones, let thief = devices.first(where: { $0.isRemoved }) else { return nil }
+        // The holder of a kit knows only what the storage shows, which may have lost the removal.
+        guard !faults.restores, !faults.clones, recoveryKit == nil, let thief = devices.first(where: { $0.isRemoved }) else { return nil }
         // A device whose removal is void remains too.
         let others = devices.filter { other in
             other.id != thief.id && !other.isGone && other.membership != nil

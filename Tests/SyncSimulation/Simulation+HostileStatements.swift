@@ -7,7 +7,7 @@ extension Simulation {
     /// A stranger founds a circle of its own, or a reader makes a statement that it may not make.
     mutating func forgeStatement(_ circle: CircleID) throws {
         let strangerKeys = try parts.keys(seed: [UInt8(truncatingIfNeeded: random.next()), 3])
-        let stranger = DeviceID(of: strangerKeys.publicKeys, cipher: cipher)
+        let stranger = DeviceID(of: strangerKeys.publicKeys, role: .owner, cipher: cipher)
         guard let reader = devices.first(where: { $0.role == .reader && !$0.isRemoved }), random.chance(0.8) else {
             var nonce: [UInt8] = []
             for _ in 0..<4 { nonce.append(littleEndian: random.next()) }

@@ -13,7 +13,7 @@ extension Simulation {
                 let reader = devices.first { $0.role == .reader }
                 let stranger = try parts.keys(seed: [UInt8(truncatingIfNeeded: random.next()), 1])
                 let keys = reader?.keys ?? stranger
-                try forgeBatch(keys, DeviceID(of: keys.publicKeys, cipher: cipher), circle)
+                try forgeBatch(keys, DeviceID(of: keys.publicKeys, role: reader?.role ?? .owner, cipher: cipher), circle)
             case 1:
                 // An old statement, or a batch, under another name.
                 if let name = random.element(of: storage.names), let bytes = storage.objects[name] {
@@ -29,10 +29,11 @@ extension Simulation {
                 let statement = try Statement(
                     .admit(
                         .init(
-                            device: DeviceID(of: keys.publicKeys, cipher: cipher), keys: keys.publicKeys, role: .owner, circleCode: nil)),
+                            device: DeviceID(of: keys.publicKeys, role: .owner, cipher: cipher), keys: keys.publicKeys, role: .owner,
+                            circleCode: nil)),
                     circle: circle, author: devices[0].id, heads: devices[0].engine?.roster?.heads ?? [], keys: keys, cipher: cipher)
                 place("m/" + statement.hash.hexadecimal, statement.encoded)
-                forgedDevices.insert(DeviceID(of: keys.publicKeys, cipher: cipher))
+                forgedDevices.insert(DeviceID(of: keys.publicKeys, role: .owner, cipher: cipher))
                 counters.count(.forgedAdmission)
             case 3:
                 // An altered object under its own name.

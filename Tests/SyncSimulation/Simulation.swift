@@ -104,7 +104,9 @@ package struct Simulation {
 
     private mutating func setUp(deviceCount: Int) {
         do {
-            for index in 0..<deviceCount { try addDevice(index) }
+            for index in 0..<deviceCount {
+                try addDevice(index, faults.hasReaders && index == deviceCount - 1 && index > 1 ? .reader : .owner)
+            }
             let founder = devices[0]
             var nonce: [UInt8] = []
             for _ in 0..<4 { nonce.append(littleEndian: random.next()) }
@@ -114,12 +116,12 @@ package struct Simulation {
             try join(0, founding.circle, [founding])
             var statements = [founding]
             for index in 1..<deviceCount {
-                let role: DeviceRole = faults.hasReaders && index == deviceCount - 1 && index > 1 ? .reader : .owner
-                devices[index].role = role
                 statements.append(
                     try Statement(
                         .admit(
-                            .init(device: devices[index].id, keys: devices[index].keys.publicKeys, role: role, circleCode: nil)),
+                            .init(
+                                device: devices[index].id, keys: devices[index].keys.publicKeys, role: devices[index].role,
+                                circleCode: nil)),
                         circle: founding.circle, author: founder.id, heads: [statements[index - 1].hash], keys: founder.keys, cipher: cipher
                     ))
             }
@@ -140,27 +142,30 @@ package struct Simulation {
         return try Statement(
             .admit(
                 .init(
-                    device: DeviceID(of: keys.publicKeys, cipher: cipher), keys: keys.publicKeys, role: .owner,
+                    device: DeviceID(of: keys.publicKeys, role: .owner, cipher: cipher), keys: keys.publicKeys, role: .owner,
                     circleCode: cipher.circleCode(circle, recoveryKit: kit))),
             circle: circle, author: devices[0].id, heads: [head], keys: devices[0].keys, cipher: cipher)
     }
 
     /// Adds a machine with these keys; returns its index.
     mutating func addMachine(_ keys: any CircleDeviceKeys) throws -> Int {
-        devices.append(try machine(devices.count, keys))
+        devices.append(try machine(devices.count, keys, .owner))
         storage.addView()
         return devices.count - 1
     }
 
-    mutating func addDevice(_ index: Int) throws {
+    mutating func addDevice(_ index: Int, _ role: DeviceRole = .owner) throws {
         var seed: [UInt8] = []
         seed.append(littleEndian: random.next())
-        devices.append(try machine(index, parts.keys(seed: seed)))
+        devices.append(try machine(index, parts.keys(seed: seed), role))
         if index >= options.deviceCount { storage.addView() }
     }
 
-    private func machine(_ index: Int, _ keys: any CircleDeviceKeys) throws -> SimulatedDevice {
-        SimulatedDevice(index: index, keys: keys, id: DeviceID(of: keys.publicKeys, cipher: cipher), disk: try parts.makeDisk())
+    private func machine(_ index: Int, _ keys: any CircleDeviceKeys, _ role: DeviceRole) throws -> SimulatedDevice {
+        var device = SimulatedDevice(
+            index: index, keys: keys, id: DeviceID(of: keys.publicKeys, role: role, cipher: cipher), disk: try parts.makeDisk())
+        device.role = role
+        return device
     }
 
     /// Gives a device the membership and the statements that the answer to its request to join contains.

@@ -47,6 +47,8 @@ package protocol SyncReading {
     func logs() throws(KeychainFailure) -> [LogID]
     /// Returns the marks of a log in ascending order of origin: the newest known batch of each branch, read or not.
     func marks(of log: LogID) throws(KeychainFailure) -> [LogMark]
+    /// Returns the mark of an origin; nil if there is none.
+    func mark(_ origin: Origin) throws(KeychainFailure) -> LogMark?
     /// Returns at most `limit` marks of a device that no batch of this one has reported yet, in the order in which they were stored.
     func marksToReport(of device: DeviceID, limit: Int) throws(KeychainFailure) -> [LogMark]
 
@@ -125,6 +127,10 @@ package protocol SyncWriting: SyncReading {
 package enum SyncSetting: String, CaseIterable, Sendable {
     /// The circle and this device.
     case membership
+    /// The name of this device, for people.
+    case ownName
+    /// What the members have told of themselves in their batches: names and times.
+    case deviceNotes
     /// The logs that this device writes.
     case ownLogs
     /// When this device published its last checkpoint.

@@ -133,6 +133,14 @@ extension StoreSession {
         return marks
     }
 
+    func mark(_ origin: Origin) throws(KeychainFailure) -> LogMark? {
+        guard let log = try logNumber(of: origin) else { return nil }
+        let statement = try connection.statement(.markOfOrigin)
+        defer { statement.reset() }
+        statement.bind(origin, log: log, at: 1)
+        return try statement.step() ? try mark(statement, origin.log) : nil
+    }
+
     func marksToReport(of device: DeviceID, limit: Int) throws(KeychainFailure) -> [LogMark] {
         let statement = try connection.statement(.marksToReport)
         defer { statement.reset() }

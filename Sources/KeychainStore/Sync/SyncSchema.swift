@@ -85,7 +85,7 @@ enum SyncStatement: Int, CaseIterable {
     case hasAwaited, awaitedFromID, insertAwaited, removeAwaited
     case hasPermitted, insertPermitted, removePermitted
     case hasBatch, hasBatchWithNumber, batchesOfLog, insertBatch
-    case marksOfLog, marksToReport, insertMark, noteReported, removeMark
+    case marksOfLog, markOfOrigin, marksToReport, insertMark, noteReported, removeMark
     case outgoingNames, outgoingBytes, insertOutgoing, removeOutgoing
     case statements, insertStatement
     case copy, hasCopy, insertCopy, copyRow, removeCopy, renameCopy, replaceCopy
@@ -148,6 +148,8 @@ enum SyncStatement: Int, CaseIterable {
             "INSERT OR IGNORE INTO sync_batches (log, batch, hash, rest, device, seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
         case .marksOfLog:
             "SELECT batch, hash, rest, device, previous, signature FROM sync_marks WHERE log = ?1 ORDER BY batch < 0, batch, hash"
+        case .markOfOrigin:
+            "SELECT batch, hash, rest, device, previous, signature FROM sync_marks WHERE \(Self.originCondition)"
         case .insertMark:
             "INSERT OR REPLACE INTO sync_marks (log, batch, hash, rest, device, previous, signature, report)"
                 + " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE ?8 WHEN 1 THEN"

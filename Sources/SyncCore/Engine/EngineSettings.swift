@@ -22,6 +22,41 @@ package struct Membership: Hashable, Sendable {
     }
 }
 
+extension Membership {
+    /// Returns the membership that is in the ledger; nil if this device is in no circle.
+    package static func stored(in ledger: any SyncReading) throws(KeychainFailure) -> Membership? {
+        guard let bytes = try ledger.setting(.membership) else { return nil }
+        do throws(FormatError) {
+            return try Membership(bytes)
+        } catch {
+            throw KeychainFailure(.decode, "the record of this device's circle is damaged", subject: .store, cause: .damaged)
+        }
+    }
+
+    /// Founds a circle with this device as its only member, and stores that in the ledger.
+    ///
+    /// `nonce` has 32 random bytes, so that no two circles have one identifier.
+    package static func found(
+        name: DeviceName, keys: any CircleDeviceKeys, nonce: [UInt8], cipher: any CircleCipher, in ledger: any SyncWriting
+    ) throws(KeychainFailure) -> Membership {
+        let device = DeviceID(of: keys.publicKeys, role: .owner, cipher: cipher)
+        let founding = try Statement(
+            .found(Statement.Founding(nonce: nonce, keys: keys.publicKeys)), circle: nil, author: device, heads: [], keys: keys,
+            cipher: cipher)
+        let membership = Membership(circle: founding.circle, device: device)
+        try ledger.insert(OutgoingObject(name: ObjectName.statement(founding.hash).text, bytes: founding.encoded))
+        try membership.store(name: name, statements: [founding], in: ledger)
+        return membership
+    }
+
+    /// Stores the membership of a device that was admitted, with the statements that prove it.
+    package func store(name: DeviceName, statements: [Statement], in ledger: any SyncWriting) throws(KeychainFailure) {
+        for statement in statements { try ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
+        try ledger.set(.ownName, to: name.bytes)
+        try ledger.set(.membership, to: encoded)
+    }
+}
+
 /// The logs that this device writes, one for each lane.
 struct OwnLogs {
     private var logs: [Lane: OwnLog] = [:]
@@ -151,6 +186,10 @@ struct Waits: Equatable {
     var healingTime: Double?
     /// Since when this device seals nothing, because a statement that a member names is missing, or a batch of its own logs cannot be read.
     var sealingSince: Double?
+    /// The statements, and the hashes of the names of batches, that this device has waited for already.
+    ///
+    /// Another one begins another wait, which has its own reason.
+    var waitedFor: Set<ObjectHash> = []
 
     init() {}
 
@@ -160,6 +199,7 @@ struct Waits: Equatable {
             bytes.append(time == nil ? 0 : 1)
             if let time { bytes.append(seconds: time) }
         }
+        for hash in waitedFor.sorted() { bytes.append(hash) }
         return bytes
     }
 
@@ -168,7 +208,7 @@ struct Waits: Equatable {
         try reader.version(1)
         healingTime = try Self.time(&reader)
         sealingSince = try Self.time(&reader)
-        try reader.end()
+        while reader.remaining > 0 { waitedFor.insert(try reader.hash()) }
     }
 
     private static func time(_ reader: inout FieldReader) throws(FormatError) -> Double? {

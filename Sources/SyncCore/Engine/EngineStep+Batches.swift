@@ -14,7 +14,7 @@ extension EngineStep {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
             guard try ledger.isRead(previous) else {
                 // Of a removed device, a batch that counts makes its predecessors count.
-                if isFormerWriter(author) { try permit(previous) }
+                if roster.removed.contains(author) { try permit(previous) }
                 observe(.waitedForPredecessor)
                 engine.memory.unread.wait(batch, for: previous)
                 return
@@ -30,7 +30,7 @@ extension EngineStep {
             return
         }
         guard try mayDelete(content.versions, summaries) else { return }
-        if isFormerWriter(author) { observe(.readRemoved) }
+        if roster.removed.contains(author) { observe(.readRemoved) }
         if try ledger.isAnyRead(mark.number, of: mark.log) { observe(.readFork) }
         try apply(content, summaries, mark)
     }
@@ -83,6 +83,7 @@ extension EngineStep {
             try merge.apply(version, at: mark.origin, summary)
         }
         try noteRead(mark)
+        if mark.device != device { try note(content.notes, of: mark.device) }
         for other in content.notes.marks { try learn(other, from: mark.device) }
     }
 
@@ -125,22 +126,12 @@ extension EngineStep {
     /// Remembers a batch as read and moves the mark of its log.
     mutating func noteRead(_ mark: LogMark) throws(KeychainFailure) {
         try noteRead(ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, seconds: now))
-        var branches = try branches(mark)
         if mark.number > 1 {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
-            if branches.contains(where: { $0.origin == previous }) { try ledger.removeMark(previous) }
-            branches.removeAll { $0.origin == previous }
+            // Another member can write batches that follow those of this one.
+            if try ledger.mark(previous)?.device == mark.device { try ledger.removeMark(previous) }
         }
-        if branches.count >= limits.branches, !branches.contains(where: { $0.origin == mark.origin }) {
-            effects.append(.alarm(.tooManyBranches(mark.log)))
-        } else {
-            try ledger.insert(mark, isToReport: mark.device != device)
-        }
-    }
-
-    /// Returns the known marks of a mark's log, of the same device: another member can write batches that follow those of this one.
-    private func branches(_ mark: LogMark) throws(KeychainFailure) -> [LogMark] {
-        try ledger.marks(of: mark.log).filter { $0.device == mark.device }
+        try ledger.insert(mark, isToReport: mark.device != device)
     }
 
     /// Learns how far another device has read a log, by the signed bytes on which its mark rests.
@@ -149,9 +140,7 @@ extension EngineStep {
         guard mark.device != reporter, isPlanted(.unsignedMarks) || isAuthentic(mark), try !ledger.isRead(mark.origin) else { return }
         // Also of a device that is still a member: its removal may be learned before this batch is read.
         if roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
-        let known = try branches(mark)
-        guard known.count < limits.branches, !known.contains(where: { $0.origin == mark.origin }) else { return }
-        try ledger.insert(mark, isToReport: false)
+        if try ledger.mark(mark.origin) == nil { try ledger.insert(mark, isToReport: false) }
     }
 
     /// Returns whether deletions may be applied without asking a person.

@@ -84,17 +84,16 @@ extension EngineStep {
         else { return }
         // What is listed, and was read by the listing or since, needs no search of the ledger.
         let read = Set(engine.memory.listedBatches.map(\.origin).filter { !engine.memory.unread.contains($0) })
-        // One that was begun is tried again after all that were begun less often, and those of its author after those of others.
+        // Those of an author that has failed more often come after those of others, and of one author those that were begun more often.
         var seen = try seenCheckpoints()
-        let failures = Dictionary(grouping: engine.memory.checkpoints.values.filter(\.isSetAside), by: \.author).mapValues(\.count)
         let ranked = completeCheckpoints.enumerated().map { (rank: $0.offset, entry: $0.element) }.sorted {
             let (left, right) = ($0.entry.checkpoint, $1.entry.checkpoint)
             let (leftCount, rightCount) = (seen[$0.entry.hash]?.absorptionCount ?? 0, seen[$1.entry.hash]?.absorptionCount ?? 0)
-            return (leftCount, failures[left.author] ?? 0, $0.rank) < (rightCount, failures[right.author] ?? 0, $1.rank)
+            return (seen.failureCount(of: left.author), leftCount, $0.rank) < (seen.failureCount(of: right.author), rightCount, $1.rank)
         }
         for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint, besides: read) {
             // In the ledger, because an agent that runs for a moment at a time begins again each time.
-            seen.noteAbsorption(of: hash, at: now)
+            seen.noteBeginning(of: hash, by: checkpoint.author, at: now)
             try ledger.set(.seenCheckpoints, to: seen.encoded)
             let absorption = Absorption(hash, checkpoint)
             engine.memory.absorption = absorption
@@ -271,6 +270,9 @@ extension EngineStep {
         }
         for mark in marks { try ledger.insert(mark, isToReport: mark.device != device) }
         try endAbsorption()
+        var seen = try seenCheckpoints()
+        seen.noteEnd(by: checkpoint.author)
+        try ledger.set(.seenCheckpoints, to: seen.encoded)
         observe(.finishedAbsorption)
     }
 

@@ -143,15 +143,10 @@ extension EngineStep {
         return try mayRead(batch.device, batch.origin)
     }
 
-    /// Returns whether a device may write no more: it was removed, or admitted again as a reader.
-    func isFormerWriter(_ device: DeviceID) -> Bool {
-        roster.removed.contains(device) || (roster.members[device]?.role == .reader && roster.authors[device] != nil)
-    }
-
-    /// Returns whether batches of a device count: of writers, and of former ones as far as remaining writers have read them.
+    /// Returns whether batches of a device count: of writers, and of removed devices as far as remaining writers have read them.
     private func mayRead(_ author: DeviceID, _ origin: Origin) throws(KeychainFailure) -> Bool {
         if let member = roster.members[author], member.role.mayWrite || isPlanted(.readersMayWrite) { return true }
-        guard isFormerWriter(author), roster.publicKeys[author] != nil else { return false }
+        guard roster.removed.contains(author), roster.publicKeys[author] != nil else { return false }
         return isPlanted(.removedLogGoesOn) ? true : try ledger.isPermitted(origin)
     }
 

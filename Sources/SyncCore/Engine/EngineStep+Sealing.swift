@@ -10,38 +10,33 @@ extension EngineStep {
         guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty,
             areStatementsRead
         else { return }
-        var isUnreadable = false
+        var unreadable: [ListedBatch] = []
         if !isPlanted(.sealWithoutReadingOwnLog) {
-            switch try ownBatches() {
-            case .read: break
-            case .unreadable: isUnreadable = true
-            case .readable: return
-            }
+            guard let batches = try unreadableOwnBatches() else { return }
+            unreadable = batches
         }
-        guard try hasWaited(forOwnBatch: isUnreadable) else { return }
+        guard hasWaited(for: unreadable) else { return }
         for lane in Lane.allCases where try items.isAvailable(lane) {
             while try sealBatch(lane) {}
         }
         while try mustReportMarks(), try sealBatch(.afterFirstUnlock, evenIfEmpty: true) { observe(.reportedMarks) }
+        if engine.memory.isNameNew, try sealBatch(.afterFirstUnlock, evenIfEmpty: true) { engine.memory.isNameNew = false }
         engine.memory.maySeal = false
     }
 
-    private enum OwnBatches {
-        case read, readable, unreadable
-    }
-
-    /// Whether this device has read the batches of its own logs, can read more of them now, or cannot: they may be on their way, or the statement
-    /// with their key may be.
-    private func ownBatches() throws(KeychainFailure) -> OwnBatches {
-        guard !engine.memory.unread.own.isEmpty else { return .read }
-        guard engine.memory.reading.isEmpty else { return .readable }
-        var isAnySetAside = false
+    /// Returns the batches of this device's own logs that it cannot read: they may be on their way, or the statement with their key may be.
+    ///
+    /// Nil while it can read more of them.
+    private func unreadableOwnBatches() throws(KeychainFailure) -> [ListedBatch]? {
+        guard !engine.memory.unread.own.isEmpty else { return [] }
+        guard engine.memory.reading.isEmpty else { return nil }
+        var unreadable: [ListedBatch] = []
         for batch in engine.memory.unread.own where engine.memory.unread.isReadable(batch.origin) {
             guard try isWanted(batch) else { continue }
-            guard isSetAside(batch.name) else { return .readable }
-            isAnySetAside = true
+            guard isSetAside(batch.name) else { return nil }
+            unreadable.append(batch)
         }
-        return isAnySetAside ? .unreadable : .read
+        return unreadable
     }
 
     private static var longestWaitSeconds: Double { 3_600 }
@@ -49,26 +44,28 @@ extension EngineStep {
     /// Whether the statements that members name are there, or have been waited for.
     ///
     /// One of them may be a removal. But a statement can be lost together with the disks of those who had it.
-    var hasWaitedForStatements: Bool { roster.missing.isEmpty || isWaitOver }
-
-    private var isWaitOver: Bool { engine.memory.waits.sealingSince.map { abs(now - $0) >= Self.longestWaitSeconds } ?? false }
+    var hasWaitedForStatements: Bool { roster.missing.isSubset(of: engine.memory.waits.waitedFor) }
 
     /// Waits an hour for statements that members name, and for this device's own batches, then raises an alarm and goes on.
     ///
-    /// Both waits are one, so that a member who begins one before the other ends cannot prolong it.
-    private mutating func hasWaited(forOwnBatch isOwnBatchUnreadable: Bool) throws(KeychainFailure) -> Bool {
-        let missing = roster.missing.sorted().first
-        guard missing != nil || isOwnBatchUnreadable else {
+    /// What is missing afterwards is not waited for again. Something else is, for an hour of its own, but not before something was sealed: so members
+    /// that name one after the other delay each change by an hour.
+    private mutating func hasWaited(for batches: [ListedBatch]) -> Bool {
+        let reasons = roster.missing.union(batches.map { cipher.hash(Array($0.name.utf8)) })
+        engine.memory.waits.waitedFor.formIntersection(reasons)
+        guard !reasons.isSubset(of: engine.memory.waits.waitedFor) else {
             engine.memory.waits.sealingSince = nil
             return true
         }
         let since = engine.memory.waits.sealingSince ?? now
         engine.memory.waits.sealingSince = since
-        guard isWaitOver else {
+        guard abs(now - since) >= Self.longestWaitSeconds else {
             effects.append(.wake(at: since + Self.longestWaitSeconds))
             return false
         }
-        if let missing { effects.append(.alarm(.missingStatement(missing))) }
+        engine.memory.waits.sealingSince = nil
+        engine.memory.waits.waitedFor = reasons
+        if let missing = roster.missing.sorted().first { effects.append(.alarm(.missingStatement(missing))) }
         return true
     }
 
@@ -183,7 +180,9 @@ extension EngineStep {
         let header = BatchFrame.Header(
             circle: circle, log: log.log, device: device, lane: lane, number: log.number + 1, previous: log.hash, laneKey: key.id)
         let marks = try marksToReport(limit: limits.marksInBatch)
-        let notes = BatchNotes(seconds: now, marks: marks, heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)))
+        let notes = BatchNotes(
+            seconds: now, marks: marks, heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)),
+            deviceName: try ledger.setting(.ownName) ?? [])
         let sealed = try cipher.seal(
             BatchContent(notes: notes, versions: records).encoded, header: header.encoded, under: key.key)
         let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
@@ -224,20 +223,18 @@ extension EngineStep {
 
     // Notes
 
-    /// The marks of batches that this device has read and not reported, those of former writers first: others depend on them.
+    /// The marks of batches that this device has read and not reported, those of removed devices first: others depend on them.
     private func marksToReport(limit: Int) throws(KeychainFailure) -> [LogMark] {
         var marks: [LogMark] = []
-        for device in formerWriters + roster.members.keys.filter({ !isFormerWriter($0) }).sorted() where marks.count < limit {
+        for device in roster.removed.sorted() + roster.members.keys.sorted() where marks.count < limit {
             marks += try ledger.marksToReport(of: device, limit: limit - marks.count)
         }
         return marks
     }
 
-    private var formerWriters: [DeviceID] { roster.publicKeys.keys.filter { isFormerWriter($0) }.sorted() }
-
     /// Returns whether others depend on what this device has read: the log of a removed device ends where the last one stopped.
     private func mustReportMarks() throws(KeychainFailure) -> Bool {
-        for device in formerWriters where try !ledger.marksToReport(of: device, limit: 1).isEmpty {
+        for device in roster.removed where try !ledger.marksToReport(of: device, limit: 1).isEmpty {
             return true
         }
         return false

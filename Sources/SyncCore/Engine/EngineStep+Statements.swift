@@ -82,7 +82,6 @@ extension EngineStep {
             engine.memory.statements[statement.hash] = statement
         }
         evaluateRoster()
-        if before.members[device]?.role.mayWrite == true, ownRole == .reader { effects.append(.alarm(.madeReader)) }
         try learnRemovals(before)
         try testifyAfterVoidAdmission(before)
     }
@@ -157,9 +156,12 @@ extension EngineStep {
         guard publicKeys.areUsable(cipher) else {
             throw KeychainFailure(.parameter, "the public keys of the device are not valid: no lane key can be sealed to them")
         }
-        let subject = DeviceID(of: publicKeys, cipher: cipher)
+        let subject = DeviceID(of: publicKeys, role: role, cipher: cipher)
         guard !roster.removed.contains(subject) else {
             throw KeychainFailure(.parameter, "a removed device joins again with new keys")
+        }
+        guard !roster.members.contains(where: { $0.key != subject && $0.value.keys == publicKeys }) else {
+            throw KeychainFailure(.parameter, "the device is a member in another role: remove it first, then it joins again with new keys")
         }
         try state(.admit(Statement.Admission(device: subject, keys: publicKeys, role: role, circleCode: circleCode)))
         for lane in Lane.allCases { _ = try sealingKey(lane) }

@@ -84,7 +84,6 @@ package struct SyncLimits: Sendable {
     package var uncoveredBatches = 4_096
     /// How long a batch stays in the storage after a checkpoint covers it.
     package var secondsBeforePurge: Double = 7 * 86_400
-    package var branches = 16
 
     package init() {}
 }
@@ -115,6 +114,8 @@ struct EngineMemory {
     var areKeysDue = false
     /// Whether the last listing of batches came after the last sealing.
     var maySeal = false
+    /// Whether a person has named this device and no batch says so yet.
+    var isNameNew = false
     /// The pending versions that were found not to be sendable, because they are damaged or too large, since the agent was last woken.
     var unsendable: Set<SyncVersionID> = []
 

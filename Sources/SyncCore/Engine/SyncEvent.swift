@@ -33,6 +33,8 @@ package enum SyncCommand: Sendable {
     case admit(DevicePublicKeys, DeviceRole)
     /// Admits a recovery kit, which is an owner that is no machine.
     case admitRecoveryKit(SharedSecretBytes)
+    /// Names this device.
+    case rename(DeviceName)
     /// Removes a device and makes new keys.
     case remove(DeviceID)
     /// Accepts the deletions that the guard has stopped.
@@ -59,12 +61,8 @@ package enum SyncAlarm: Hashable, Sendable {
     case newerFormat(DeviceID?)
     /// A member signed something that this format does not permit.
     case invalidBatch(DeviceID)
-    /// A log has more branches than a restored machine makes.
-    case tooManyBranches(LogID)
     /// This device was removed from its circle.
     case removed
-    /// This device may only read from now on: what its programs write is not shared.
-    case madeReader
     /// A member names a statement that the storage does not have.
     case missingStatement(StatementHash)
     /// So many deletions wait for a person.

@@ -189,7 +189,8 @@ extension Statement {
         try reader.end()
         let hash = cipher.hash(Array(bytes.dropLast(LogMark.signatureByteCount)))
         if case .found(let founding) = body {
-            guard circle.value == Identifier128(high: 0, low: 0), heads.isEmpty, author == DeviceID(of: founding.keys, cipher: cipher)
+            guard circle.value == Identifier128(high: 0, low: 0), heads.isEmpty,
+                author == DeviceID(of: founding.keys, role: .owner, cipher: cipher)
             else { throw .malformed }
         } else {
             guard !heads.isEmpty else { throw .malformed }
@@ -201,11 +202,14 @@ extension Statement {
 }
 
 extension DeviceID {
-    /// The identifier of the device with these public keys.
-    package init(of keys: DevicePublicKeys, cipher: any CircleCipher) {
+    /// The identifier of the device with these public keys and this role.
+    ///
+    /// A device with another role is another one, so no role ever changes: two owners may admit one device in different roles at the same time.
+    package init(of keys: DevicePublicKeys, role: DeviceRole, cipher: any CircleCipher) {
         var bytes: [UInt8] = []
         bytes.append("keychain sync device v1")
         bytes.append(contentsOf: keys.signing + keys.whenUnlockedBox + keys.afterFirstUnlockBox)
+        bytes.append(role.rawValue)
         self.init(cipher.hash(bytes).prefix)
     }
 }
@@ -269,7 +273,7 @@ extension Statement.Body {
             guard presence <= 1 else { throw .malformed }
             self = .admit(
                 Statement.Admission(
-                    device: DeviceID(of: keys, cipher: cipher), keys: keys, role: role,
+                    device: DeviceID(of: keys, role: role, cipher: cipher), keys: keys, role: role,
                     circleCode: presence == 1 ? try reader.bytes(32) : nil))
         case 3:
             let device = DeviceID(try reader.identifier())

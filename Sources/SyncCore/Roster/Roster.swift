@@ -53,10 +53,7 @@ package struct Roster: Sendable {
                 roles[statement.author] = (.owner, false)
             case .admit(let admission):
                 publicKeys[admission.device] = admission.keys
-                // Of two concurrent admissions, the one with fewer rights counts.
-                let earlier = roles[admission.device]?.role.rawValue ?? 0
-                let role = DeviceRole(rawValue: max(earlier, admission.role.rawValue)) ?? admission.role
-                roles[admission.device] = (role, admission.circleCode != nil)
+                roles[admission.device] = (admission.role, admission.circleCode != nil)
             case .remove(let removal):
                 removed.insert(removal.device)
                 listedCheckpoints.formUnion(removal.checkpoints)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// The name of a device, which a person has chosen and others read.
+///
+/// It has 1 to 64 characters, none of which moves the cursor, hides text, or changes its direction, because it is shown on terminals.
+package struct DeviceName: Hashable, Sendable {
+    package let text: String
+
+    package static let largestCharacterCount = 64
+
+    /// Returns nil unless the name can be shown.
+    package init?(_ text: String) {
+        guard !text.isEmpty, text.count <= Self.largestCharacterCount, text.utf8.count <= BatchNotes.largestNameByteCount,
+            text.unicodeScalars.allSatisfy(Self.isShowable), text.contains(where: { !$0.isWhitespace })
+        else { return nil }
+        self.text = text
+    }
+
+    /// Parses what a member has sent.
+    init?(_ bytes: [UInt8]) {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        self.init(text)
+    }
+
+    var bytes: [UInt8] { Array(text.utf8) }
+
+    private static func isShowable(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: false
+        default: true
+        }
+    }
+}
+
+/// What the members of a circle have told of themselves in their batches, as stored in the ledger.
+package struct DeviceNotes: Equatable, Sendable {
+    package struct Entry: Equatable, Sendable {
+        /// Nil if the device has not told a name that can be shown.
+        package var name: DeviceName?
+        /// When it sealed the batch that was read last, by its own clock, in seconds since 2001-01-01 00:00:00 UTC.
+        package var seconds: Double
+    }
+
+    private var entries: [DeviceID: Entry] = [:]
+
+    init() {}
+
+    /// Returns what is in the ledger.
+    package init(in ledger: any SyncReading) throws(KeychainFailure) {
+        self.init()
+        guard let bytes = try ledger.setting(.deviceNotes) else { return }
+        do throws(FormatError) {
+            self = try DeviceNotes(bytes)
+        } catch {
+            // They are for people only, and the next batches tell them again.
+            return
+        }
+    }
+
+    package subscript(device: DeviceID) -> Entry? { entries[device] }
+
+    /// Also of an earlier time: the device's clock may have been set right.
+    mutating func note(_ notes: BatchNotes, of device: DeviceID) {
+        entries[device] = Entry(name: DeviceName(notes.deviceName) ?? entries[device]?.name, seconds: notes.seconds)
+    }
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = [1]
+        for (device, entry) in entries.sorted(by: { $0.key < $1.key }) {
+            bytes.append(device)
+            bytes.append(seconds: entry.seconds)
+            bytes.append(lengthPrefixed: entry.name?.bytes ?? [])
+        }
+        return bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(FormatError) {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        while reader.remaining > 0 {
+            let device = DeviceID(try reader.identifier())
+            let seconds = try reader.seconds()
+            let name = try reader.counted(atMost: BatchNotes.largestNameByteCount)
+            entries[device] = Entry(name: DeviceName(name), seconds: seconds)
+        }
+    }
+}
+
+extension EngineStep {
+    /// Remembers what a member tells of itself.
+    func note(_ notes: BatchNotes, of member: DeviceID) throws(KeychainFailure) {
+        var all = try DeviceNotes(in: ledger)
+        let before = all
+        all.note(notes, of: member)
+        if all != before { try ledger.set(.deviceNotes, to: all.encoded) }
+    }
+}
