@@ -39,11 +39,25 @@ package struct Entitlements: Hashable, Sendable {
         where !group.isEmpty && !ordered.contains(where: group.hasSameBytes) {
             ordered.append(group)
         }
-        reservedGroup = ordered.first { $0.hasPrefix(Self.synchronizationGroupPrefix) }
-        ordered.removeAll { $0.hasPrefix(Self.synchronizationGroupPrefix) }
+        reservedGroup = ordered.first(where: Self.isOfSynchronization)
+        ordered.removeAll(where: Self.isOfSynchronization)
         accessGroups = ordered.filter { $0 != Self.tokenGroup } + ordered.filter { $0 == Self.tokenGroup }
         self.isAppClip = isAppClip
         self.origin = origin
+    }
+
+    /// The entitlements of synchronization itself, which has the only group of its kind.
+    package static let synchronization = Entitlements(synchronizationGroup: synchronizationGroupPrefix + "circle")
+
+    /// Whether the items of a group are the keys of synchronization itself.
+    package static func isOfSynchronization(_ group: String) -> Bool { group.hasPrefix(synchronizationGroupPrefix) }
+
+    private init(synchronizationGroup group: String) {
+        applicationIdentifier = group
+        accessGroups = [group]
+        isAppClip = false
+        origin = "synchronization"
+        reservedGroup = nil
     }
 
     /// The group of new items that name none.

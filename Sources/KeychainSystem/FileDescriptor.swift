@@ -44,6 +44,8 @@ package struct FileDescriptor: Hashable, Sendable {
         /// On a database, or on the -wal file of one that is gone: no other process puts a snapshot in its place. The byte follows those that SQLite
         /// locks.
         case replacing
+        /// On the lock file of synchronization, which SQLite does not know: no other process synchronizes the database.
+        case synchronizing
 
         fileprivate var bytes: Range<Int64> {
             switch self {
@@ -51,6 +53,7 @@ package struct FileDescriptor: Hashable, Sendable {
             case .opening: 0x4000_0000..<0x4000_0001
             case .writing: 120..<121
             case .replacing: 0x4000_0200..<0x4000_0201
+            case .synchronizing: 0..<1
             }
         }
     }

@@ -120,14 +120,18 @@ extension SealedKeychain {
                 if header.isTombstone {
                     return .proceed
                 } else if header.accessibility.isThisDeviceOnly {
+                    var attributes: ItemAttributes?
+                    if case .opened(let opened)? = try? keychain.open(row, includingSecret: false, in: reading) {
+                        attributes = opened.attributes
+                    }
+                    // A device that a backup is restored on joins the circle with keys of its own.
+                    guard !Entitlements.isOfSynchronization(attributes?.text(.accessGroup) ?? "") else { return .proceed }
                     summary.thisDeviceOnlyCount += 1
-                    if summary.thisDeviceOnlyNames.count < BackupSummary.largestNameCount,
-                        case .opened(let opened)? = try? keychain.open(row, includingSecret: false, in: reading)
-                    {
+                    if let attributes, summary.thisDeviceOnlyNames.count < BackupSummary.largestNameCount {
                         summary.thisDeviceOnlyNames.append(
                             BackupSummary.Name(
-                                service: opened.attributes.text(.service) ?? opened.attributes.text(.server) ?? "",
-                                account: opened.attributes.text(.account) ?? ""))
+                                service: attributes.text(.service) ?? attributes.text(.server) ?? "",
+                                account: attributes.text(.account) ?? ""))
                     }
                 } else if header.constraints != nil {
                     summary.constrainedCount += 1

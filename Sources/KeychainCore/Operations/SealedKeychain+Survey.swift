@@ -41,6 +41,8 @@ extension SealedKeychain {
                         survey.unreadableCount += 1
                         return .proceed
                     }
+                    // No program has the keys of synchronization itself.
+                    guard !Entitlements.isOfSynchronization(place.accessGroup) else { return .proceed }
                     switch itemClass {
                     case .internetPassword: survey.internetPasswordCounts[place.accessGroup, default: 0] += 1
                     default: survey.accounts[place, default: []].append(account)
@@ -69,7 +71,8 @@ extension SealedKeychain {
                     },
                     accountDigest: try digests.digest(of: .string(account), for: .account, in: .genericPassword), isTombstone: false)
                 _ = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
-                    if let place = try keychain.place(of: row, in: reading)?.place { places.append(place) }
+                    guard let place = try keychain.place(of: row, in: reading)?.place else { return .proceed }
+                    if !Entitlements.isOfSynchronization(place.accessGroup) { places.append(place) }
                     return .proceed
                 }
             }

@@ -219,7 +219,7 @@ private struct ReceivedItem {
             attributes.entries.allSatisfy({ $0.attribute.belongs(to: content.itemClass) && $0.value.isOf($0.attribute.kind) }),
             attributes.flag(.synchronizable) == true, attributes.flag(.tombstone) != true, attributes[.sha1] == nil,
             attributes.text(.accessible) == content.accessibility.rawValue,
-            let group = attributes.text(.accessGroup), !group.isEmpty, !group.hasPrefix(Entitlements.synchronizationGroupPrefix),
+            let group = attributes.text(.accessGroup), !group.isEmpty, !Entitlements.isOfSynchronization(group),
             let modified = attributes.seconds(.modificationDate), modified.isFinite,
             attributes.seconds(.creationDate)?.isFinite == true,
             attributes.byteCount + (content.secret?.count ?? 0) <= SealedKeychain.largestItemByteCount

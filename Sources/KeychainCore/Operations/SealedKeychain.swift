@@ -10,7 +10,7 @@ package struct SealedKeychain: Keychain {
     let cipher: any ItemCipher
     let clock: any WallClock
     let digests: DigestCache
-    package let entitlements: Entitlements
+    package private(set) var entitlements: Entitlements
     /// Logs a warning about a skipped or quarantined item.
     ///
     /// The text never contains a secret or the value of an attribute.
@@ -45,6 +45,13 @@ package struct SealedKeychain: Keychain {
         if let context = authentication.context {
             keychain.constraintKeys = context.keys(of: cipher.storeID, presencePublicKey: cipher.presencePublicKey)
         }
+        return keychain
+    }
+
+    /// Returns the same keychain for a program with other entitlements.
+    package func with(entitlements: Entitlements) -> SealedKeychain {
+        var keychain = self
+        keychain.entitlements = entitlements
         return keychain
     }
 

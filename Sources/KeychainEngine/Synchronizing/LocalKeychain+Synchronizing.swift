@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import FoundationEssentials
+internal import Keybag
+package import KeychainCore
+
+/// Turning synchronization on and off, and access to what the store remembers about it.
+extension LocalKeychain {
+    /// Returns whether synchronization is on.
+    ///
+    /// Throws `.itemNotFound` if there is no keychain, and the errors of opening it.
+    package func isSynchronizing() throws(KeychainFailure) -> Bool {
+        try perform(creating: false) { opened throws(KeychainFailure) in try opened.syncStore().isSynchronizing() }
+    }
+
+    /// Turns synchronization on, in a new keychain if there is none.
+    ///
+    /// A no-op if it is on. Programs of versions that do not know the ledger are refused from their next write on.
+    package func startSynchronizing() throws(KeychainFailure) {
+        try perform(creating: true) { opened throws(KeychainFailure) in try opened.syncStore().startSynchronizing() }
+    }
+
+    /// Removes the ledger, the conflict copies, and this device's keys.
+    ///
+    /// The items stay. A no-op if synchronization is off. The keys go first: a keychain with a ledger and without keys can leave again, but keys without a ledger would stay for ever.
+    package func stopSynchronizing() throws(KeychainFailure) {
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            try CircleKeyItems(opened.keychain).remove()
+            try opened.syncStore().stopSynchronizing()
+        }
+    }
+
+    /// Runs `body` on the ledger and the items that synchronize, in one transaction; see `SealedKeychain.synchronize`.
+    ///
+    /// `body` runs again if the keybag was replaced meanwhile.
+    package func synchronize<Result>(
+        _ body: (any SyncWriting, any SyncItemWriting) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try perform(creating: false) { opened throws(KeychainFailure) in try opened.keychain.synchronize(body) }
+    }
+
+    /// Runs `body` on a consistent snapshot of items and ledger.
+    ///
+    /// Throws `.notAvailable` while synchronization is off.
+    package func readLedger<Result>(
+        _ body: (any SyncStoreReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try perform(creating: false) { opened throws(KeychainFailure) in try opened.syncStore().readLedger(body) }
+    }
+
+    // MARK: The keys of this device
+
+    /// The cryptography of circles.
+    package static var circleCipher: any CircleCipher { CircleCryptography() }
+
+    /// Makes new keys for this device, and stores them in place of earlier ones.
+    ///
+    /// Throws `.interactionNotAllowed` unless the keychain is unlocked.
+    package func makeDeviceKeys() throws(KeychainFailure) -> any CircleDeviceKeys {
+        let keys = try DeviceKeys()
+        try storeDeviceKeys(keys)
+        return keys
+    }
+
+    /// Stores the keys of this device in place of earlier ones.
+    ///
+    /// `keys` were made by `circleCipher`. Throws `.interactionNotAllowed` unless the keychain is unlocked.
+    package func storeDeviceKeys(_ keys: any CircleDeviceKeys) throws(KeychainFailure) {
+        guard let keys = keys as? DeviceKeys else { throw KeychainFailure(.internal, "the keys are of another implementation") }
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            let items = CircleKeyItems(opened.keychain)
+            try items.remove()
+            try items.store(keys)
+        }
+    }
+
+    /// Returns the keys of this device; without those of lanes whose class is locked.
+    ///
+    /// Throws `.itemNotFound` if there are none, and `.interactionNotAllowed` if the keychain was not unlocked since the machine was started.
+    package func deviceKeys() throws(KeychainFailure) -> any CircleDeviceKeys {
+        try perform(creating: false) { opened throws(KeychainFailure) in try CircleKeyItems(opened.keychain).keys() }
+    }
+}
+
+extension OpenKeychain {
+    fileprivate func syncStore() throws(KeychainFailure) -> any SyncStore {
+        guard let store = store as? any SyncStore else { throw KeychainFailure(.unimplemented, "this keychain cannot be synchronized") }
+        return store
+    }
+}
+
+/// The private keys of this device, as items of a group that no program may use.
+///
+/// Each has the class of what it opens, and stays on this device, so passcodes, locks, and `verify` apply to it as to any item.
+private struct CircleKeyItems {
+    private let keychain: SealedKeychain
+
+    init(_ keychain: SealedKeychain) {
+        self.keychain = keychain.with(entitlements: .synchronization)
+    }
+
+    private enum Key: String, CaseIterable {
+        case signing
+        case whenUnlockedBox
+        case afterFirstUnlockBox
+
+        var accessibility: ItemAccessibility {
+            switch self {
+            case .signing, .afterFirstUnlockBox: .afterFirstUnlockThisDeviceOnly
+            case .whenUnlockedBox: .whenUnlockedThisDeviceOnly
+            }
+        }
+
+        var attributes: ItemAttributes {
+            ItemAttributes([.service: .string("keychain-sync"), .account: .string(rawValue), .synchronizable: .number(0)])
+        }
+    }
+
+    func store(_ keys: DeviceKeys) throws(KeychainFailure) {
+        let publicKeys = keys.publicKeys.signing + keys.publicKeys.whenUnlockedBox + keys.publicKeys.afterFirstUnlockBox
+        for key in Key.allCases {
+            let secret =
+                switch key {
+                case .signing: keys.signingKey
+                case .whenUnlockedBox: try keys.boxKey(for: .whenUnlocked)
+                case .afterFirstUnlockBox: try keys.boxKey(for: .afterFirstUnlock)
+                }
+            var attributes = key.attributes
+            attributes[.generic] = .data(Data(publicKeys))
+            // Copied for as long as it takes to seal it, as the secret of any item that a program adds.
+            var bytes = unsafe secret.secret.withBytes { unsafe Array($0) }
+            defer { bytes.wipe() }
+            _ = try keychain.add(
+                AddRequest(
+                    itemClass: .genericPassword, attributes: attributes, secret: Data(bytes),
+                    accessControl: AccessControl(key.accessibility)))
+        }
+    }
+
+    func remove() throws(KeychainFailure) {
+        do throws(KeychainFailure) {
+            try keychain.delete(
+                DeleteRequest(
+                    query: ItemQuery(itemClass: .genericPassword, attributes: ItemAttributes([.service: .string("keychain-sync")]))))
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+        }
+    }
+
+    func keys() throws(KeychainFailure) -> DeviceKeys {
+        let (signingKey, publicKeys) = try read(.signing)
+        var boxKeys: [Lane: SharedSecretBytes] = [:]
+        for (lane, key) in [(Lane.whenUnlocked, Key.whenUnlockedBox), (.afterFirstUnlock, .afterFirstUnlockBox)] {
+            do throws(KeychainFailure) {
+                let (boxKey, samePublicKeys) = try read(key)
+                guard samePublicKeys == publicKeys else { throw Self.damaged }
+                boxKeys[lane] = boxKey
+            } catch {
+                guard error.status == .interactionNotAllowed else { throw error }
+            }
+        }
+        return DeviceKeys(publicKeys, signingKey: signingKey, boxKeys: boxKeys)
+    }
+
+    private func read(_ key: Key) throws(KeychainFailure) -> (SharedSecretBytes, DevicePublicKeys) {
+        let query = ItemQuery(itemClass: .genericPassword, attributes: key.attributes)
+        let items = try keychain.copyMatching(MatchRequest(query: query, includesSecrets: true))
+        let size = DevicePublicKeys.keyByteCount
+        guard let item = items.first, let secret = item.secret, secret.count == size,
+            case .data(let data)? = item.attributes[.generic], data.count == 3 * size
+        else { throw Self.damaged }
+        let bytes = Array(data)
+        guard
+            let publicKeys = DevicePublicKeys(
+                signing: Array(bytes[..<size]), whenUnlockedBox: Array(bytes[size..<2 * size]),
+                afterFirstUnlockBox: Array(bytes[(2 * size)...]))
+        else { throw Self.damaged }
+        var privateKey = Array(secret)
+        defer { privateKey.wipe() }
+        // The region has as many bytes.
+        let key = try unsafe SecretBytes(byteCount: size) { unsafe $0.copyBytes(from: privateKey) }
+        return (SharedSecretBytes(key), publicKeys)
+    }
+
+    private static var damaged: KeychainFailure {
+        KeychainFailure(.decode, "the keys of this device's synchronization are damaged", subject: .store, cause: .damaged)
+    }
+}
