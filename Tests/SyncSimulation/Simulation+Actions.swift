@@ -292,7 +292,8 @@ extension Simulation {
         while isChanged {
             isChanged = false
             for joiner in doubtful where !trusted.contains(joiner) && !devices[joiner].mayBeVoid && !devices[joiner].isRemoved {
-                let hasWitness = trusted.contains { !isSponsored($0, by: joiner) && isListed(joiner, by: $0) }
+                // A reader states nothing.
+                let hasWitness = trusted.contains { devices[$0].role.mayWrite && !isSponsored($0, by: joiner) && isListed(joiner, by: $0) }
                 if hasWitness || devices[joiner].sponsor.map({ trusted.contains($0) }) == true {
                     trusted.insert(joiner)
                     isChanged = true

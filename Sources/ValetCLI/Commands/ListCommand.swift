@@ -11,7 +11,7 @@ struct ListCommand: ParsableCommand {
             Prints a table on a terminal and one key per line elsewhere. Keys may contain line breaks; scripts should use --json, which prints \
             the key, accessibility, creation and modification dates, and size in bytes of each item.
 
-            Listing a Secure Enclave valet requires authentication, so it works only with --single-prompt.
+            Listing a Secure Enclave valet requires authentication, so only those with --single-prompt can be listed, which have items of their own.
             """
     )
 

@@ -130,6 +130,7 @@ private struct JSONMembers {
 
     /// Reads all members, or returns the line and the reason, which has no value in it, why that is not possible.
     mutating func read() -> (line: Int, reason: String)? {
+        guard !text.isEmpty else { return found("it is empty") }
         guard take("{") else { return found("there is no { of an object") }
         guard !take("}") else { return end() }
         repeat {

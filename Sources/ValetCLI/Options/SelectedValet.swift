@@ -176,7 +176,7 @@ extension SelectedValet {
         if let valet = valet as? any ListableValet { return valet }
         throw CommandFailure(
             .usage, "the keys of this valet cannot be listed: each item requires its own authentication",
-            advice: "Use `valet exists` to check one key, or a valet with --single-prompt, which authenticates once for a list."
+            advice: "Use `valet exists` to check one key. Only valets with --single-prompt can be listed, which have items of their own."
         )
     }
 

@@ -26,7 +26,7 @@ struct ValetOptions: ParsableArguments {
         help: ArgumentHelp("Use a Secure Enclave valet: reading an item requires this kind of authentication.", valueName: "kind"))
     var secureEnclave: SecureEnclaveOption?
 
-    @Flag(help: "With --secure-enclave: authenticate once for the whole command.")
+    @Flag(help: "With --secure-enclave: use the valet that authenticates once for the whole command. It has items of its own.")
     var singlePrompt = false
 
     @Option(help: ArgumentHelp("Use the items of the program with this application identifier. (default: valet)", valueName: "id"))
