@@ -21,7 +21,9 @@ extension Simulation {
             if random.chance(0.5) { devices[index].start(cipher: cipher, limits: limits) }
         }
         var quietRounds = 0
-        for round in 0..<60 {
+        // Each useless checkpoint takes two rounds to be given up, and two more to be given up again.
+        let roundLimit = 120
+        for round in 0..<roundLimit {
             let before = try changeCount()
             for index in remaining { runToRest(index) }
             quietRounds = try changeCount() == before ? quietRounds + 1 : 0
@@ -29,7 +31,7 @@ extension Simulation {
             // A checkpoint that is of no use is given up in the second round without progress.
             let abandonedCount = remaining.map { devices[$0].engine?.abandonedCheckpointCount ?? 0 }.max() ?? 0
             if quietRounds >= 3 + 2 * abandonedCount { break }
-            if round == 59 { oracle.fail("the devices do not come to rest") }
+            if round == roundLimit - 1 { oracle.fail("the devices do not come to rest") }
             if !oracle.failures.isEmpty { return }
         }
         try check()
