@@ -38,8 +38,9 @@ struct StoreFile {
         try checkOnlyDirectory(of: location, facts)
         guard facts.byteCount > 0 else {
             throw KeychainFailure(
-                .notAvailable, "\(path) is empty, so its content was lost; put a copy back, or remove it to start over", path: path,
-                subject: .store, cause: .empty, isDamage: true)
+                .notAvailable,
+                "\(path) is empty, so its content was lost; put a copy back, or move it away with its key file to start over",
+                path: path, subject: .store, cause: .empty, isDamage: true)
         }
         return StoreFile(location: location, facts: facts)
     }

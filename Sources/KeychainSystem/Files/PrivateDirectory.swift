@@ -56,7 +56,10 @@ package enum PrivateDirectory {
         guard status.owner == CurrentProcess.effectiveUserID || status.isOwnedByRoot else {
             throw KeychainFailure(
                 .notAvailable,
-                "\(path) belongs to user \(status.owner), so nothing is created in it; make \(directory) with mode 700, or choose another place",
+                """
+                \(path) belongs to user \(status.owner), so nothing is created in it; run this as that user, or make \(directory) with mode 700, or \
+                choose another place
+                """,
                 path: path, cause: .wrongOwner)
         }
         return file
