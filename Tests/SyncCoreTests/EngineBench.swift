@@ -74,7 +74,8 @@ struct EngineBench {
         return add(Machine(keys: keys, role: .owner, cipher: cipher), knowingStatementsOf: owner)
     }
 
-    private mutating func add(_ machine: Machine, knowingStatementsOf device: Int) -> Int {
+    /// Adds a machine, which starts with the statements of another one.
+    mutating func add(_ machine: Machine, knowingStatementsOf device: Int) -> Int {
         for statement in machines[device].ledger.statements() { machine.ledger.insert(statement) }
         machines.append(machine)
         start(machines.count - 1, in: machines[device].engine?.membership.circle)

@@ -115,6 +115,8 @@ package struct Simulation {
                 cipher: cipher)
             try join(0, founding.circle, [founding])
             var statements = [founding]
+            // First, so that the admission of every other device lists it.
+            if faults.usesRecoveryKit { statements.append(try admitRecoveryKit(founding.circle, founding.hash)) }
             for index in 1..<deviceCount {
                 statements.append(
                     try Statement(
@@ -122,10 +124,10 @@ package struct Simulation {
                             .init(
                                 device: devices[index].id, keys: devices[index].keys.publicKeys, role: devices[index].role,
                                 circleCode: nil)),
-                        circle: founding.circle, author: founder.id, heads: [statements[index - 1].hash], keys: founder.keys, cipher: cipher
+                        circle: founding.circle, author: founder.id, heads: [statements[statements.count - 1].hash], keys: founder.keys,
+                        cipher: cipher
                     ))
             }
-            if faults.usesRecoveryKit { statements.append(try admitRecoveryKit(founding.circle, statements[deviceCount - 1].hash)) }
             self.founding = founding
             firstHeads = statements.suffix(1).map(\.hash)
             firstCount = deviceCount

@@ -24,7 +24,7 @@ extension LocalKeychain {
     /// The items stay. A no-op if synchronization is off. The keys go first: a keychain with a ledger and without keys can leave again, but keys without a ledger would stay for ever.
     package func stopSynchronizing() throws(KeychainFailure) {
         try perform(creating: false) { opened throws(KeychainFailure) in
-            try CircleKeyItems(opened.keychain).remove()
+            try CircleKeyItems(opened.keychain.with(entitlements: .synchronization)).remove()
             try opened.syncStore().stopSynchronizing()
         }
     }
@@ -67,9 +67,20 @@ extension LocalKeychain {
     package func storeDeviceKeys(_ keys: any CircleDeviceKeys) throws(KeychainFailure) {
         guard let keys = keys as? DeviceKeys else { throw KeychainFailure(.internal, "the keys are of another implementation") }
         try perform(creating: false) { opened throws(KeychainFailure) in
-            let items = CircleKeyItems(opened.keychain)
-            try items.remove()
-            try items.store(keys)
+            // In one transaction: a device without one of its keys could never sign or read again.
+            var failure: KeychainFailure?
+            _ = try opened.keychain.with(entitlements: .synchronization).transaction { keychain in
+                do throws(KeychainFailure) {
+                    let items = CircleKeyItems(keychain)
+                    try items.remove()
+                    try items.store(keys)
+                    return true
+                } catch {
+                    failure = error
+                    return false
+                }
+            }
+            if let failure { throw failure }
         }
     }
 
@@ -77,7 +88,9 @@ extension LocalKeychain {
     ///
     /// Throws `.itemNotFound` if there are none, and `.interactionNotAllowed` if the keychain was not unlocked since the machine was started.
     package func deviceKeys() throws(KeychainFailure) -> any CircleDeviceKeys {
-        try perform(creating: false) { opened throws(KeychainFailure) in try CircleKeyItems(opened.keychain).keys() }
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            try CircleKeyItems(opened.keychain.with(entitlements: .synchronization)).keys()
+        }
     }
 }
 
@@ -92,10 +105,11 @@ extension OpenKeychain {
 ///
 /// Each has the class of what it opens, and stays on this device, so passcodes, locks, and `verify` apply to it as to any item.
 private struct CircleKeyItems {
-    private let keychain: SealedKeychain
+    /// With the entitlements of synchronization.
+    private let keychain: any Keychain
 
-    init(_ keychain: SealedKeychain) {
-        self.keychain = keychain.with(entitlements: .synchronization)
+    init(_ keychain: any Keychain) {
+        self.keychain = keychain
     }
 
     private enum Key: String, CaseIterable {

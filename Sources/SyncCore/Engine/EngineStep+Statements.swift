@@ -94,10 +94,26 @@ extension EngineStep {
         try testify(earlier)
     }
 
-    /// Lists the statements that this device counted, and also the present ones: an admission of this device that still counts may be among them.
+    /// Lists the statements that this device counted, and an admission of this device that still counts.
     private mutating func testify(_ earlier: [StatementHash]) throws(KeychainFailure) {
         observe(.witnessed)
-        try state(.witness, heads: Set(earlier + roster.heads).sorted().suffix(Statement.largestHeadCount))
+        let admission = ownAdmission
+        for part in earlier.filter({ !admission.contains($0) }).parts(ofCount: Statement.largestHeadCount - 1) {
+            try state(.witness, heads: (admission + part).sorted())
+        }
+    }
+
+    /// A counted statement that makes this device a member; empty if it is none.
+    private var ownAdmission: [StatementHash] {
+        let admissions = engine.memory.statements.values.filter { statement in
+            guard roster.counted.contains(statement.hash) else { return false }
+            switch statement.body {
+            case .found: return statement.author == device
+            case .admit(let admission): return admission.device == device
+            case .remove, .rekey, .witness: return false
+            }
+        }
+        return Array(admissions.map(\.hash).sorted().prefix(1))
     }
 
     /// Testifies for what this device had of a removed device when it learned of the removal.
@@ -128,10 +144,14 @@ extension EngineStep {
     }
 
     /// Makes statements that list the heads, until one statement can list all that are left.
+    ///
+    /// Each also lists an admission of this device: others can make any number of statements that do not know one.
     private mutating func joinHeads() throws(KeychainFailure) {
-        while roster.heads.count > Statement.largestHeadCount {
+        while roster.heads.count > Statement.largestHeadCount - 1 {
             let count = roster.heads.count
-            try state(.witness, heads: Array(roster.heads.prefix(Statement.largestHeadCount)))
+            let admission = ownAdmission
+            let heads = roster.heads.filter { !admission.contains($0) }.prefix(Statement.largestHeadCount - 1)
+            try state(.witness, heads: (admission + heads).sorted())
             guard roster.heads.count < count else {
                 throw KeychainFailure(.internal, "a statement of this device does not count", subject: .store)
             }
@@ -157,7 +177,7 @@ extension EngineStep {
             throw KeychainFailure(.parameter, "the public keys of the device are not valid: no lane key can be sealed to them")
         }
         let subject = DeviceID(of: publicKeys, role: role, cipher: cipher)
-        guard !roster.removed.contains(subject) else {
+        guard !roster.removed.contains(where: { $0 == subject || roster.publicKeys[$0] == publicKeys }) else {
             throw KeychainFailure(.parameter, "a removed device joins again with new keys")
         }
         guard !roster.members.contains(where: { $0.key != subject && $0.value.keys == publicKeys }) else {

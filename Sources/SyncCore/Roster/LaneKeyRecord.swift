@@ -80,7 +80,7 @@ package struct LaneKeyRecord: Hashable, Sendable {
             // Most authors know the same removals as the one before.
             if known != removals {
                 removals = known
-                removed = Set(known.compactMap { graph.removed[$0] })
+                removed = known.reduce(into: []) { $0.formUnion(graph.removedDevices($1)) }
             }
             records[index].excluded.formUnion(removed)
             if isCounted[number] {

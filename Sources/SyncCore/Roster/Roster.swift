@@ -55,7 +55,7 @@ package struct Roster: Sendable {
                 publicKeys[admission.device] = admission.keys
                 roles[admission.device] = (admission.role, admission.circleCode != nil)
             case .remove(let removal):
-                removed.insert(removal.device)
+                removed.formUnion(graph.removedDevices(number))
                 listedCheckpoints.formUnion(removal.checkpoints)
             case .rekey, .witness: break
             }

@@ -5,7 +5,7 @@ internal import KeychainCore
 ///
 /// A removal makes void what the removed device stated, and what rests on it, except for statements that the removal lists and for those
 /// that a remaining device listed. There is no seniority: of devices that remove each other, all removals stand. A removal by the recovery kit
-/// is never void.
+/// is not void because the kit is removed, but it is void with the kit's admission: a removed device can date one back.
 struct StandingRemovals {
     private let graph: StatementGraph
     private let authority: StatementAuthority
@@ -23,13 +23,16 @@ struct StandingRemovals {
         self.authority = authority
         isStanding = Array(repeating: false, count: graph.statements.count)
         testimony = Testimony(graph)
-        removers = Set(authority.removals.map { [graph.authors[$0], graph.removed[$0]].compactMap(\.self) })
+        removers = authority.removals.reduce(into: []) { removers, removal in
+            for device in graph.removedDevices(removal) { removers.insert([graph.authors[removal], device]) }
+        }
         var undecided = authority.removals
         while !undecided.isEmpty { decideSources(&undecided) }
         for removal in standing {
-            guard let device = graph.removed[removal] else { continue }
-            listed[device, default: graph.noNumbers].formUnion(graph.known[removal])
-            listed[device]?.insert(removal)
+            for device in graph.removedDevices(removal) {
+                listed[device, default: graph.noNumbers].formUnion(graph.known[removal])
+                listed[device]?.insert(removal)
+            }
         }
         if !standing.isEmpty { findTestimony(accusing: standing) }
     }
@@ -39,7 +42,9 @@ struct StandingRemovals {
         findTestimony(accusing: standing + undecided)
         // The edges of the graph in which one removal makes another one void.
         let positions = Dictionary(uniqueKeysWithValues: undecided.enumerated().map { ($1, $0) })
-        let targets = undecided.map { removal in voidedStatements(by: removal).compactMap { isByKit($0) ? nil : positions[$0] } }
+        let targets = undecided.map { removal in
+            voidedStatements(by: removal).compactMap { isByKit($0) && graph.removed[removal] == graph.authors[$0] ? nil : positions[$0] }
+        }
         var isDecided = SourceComponents.find(targets)
         for position in undecided.indices where isDecided[position] {
             standing.append(undecided[position])
@@ -53,15 +58,14 @@ struct StandingRemovals {
 
     /// Returns the statements that a removal makes void, or of which it makes void every admission on which they rest.
     private func voidedStatements(by removal: Int) -> [Int] {
-        guard let device = graph.removed[removal] else { return [] }
+        let devices = graph.removedDevices(removal)
         // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover
         // removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
         //
         // The kit is no machine that can be stolen, so what it removes cannot remove it.
-        if !isByKit(removal), removers.contains([device, graph.authors[removal]]), !isPlanted(.seniority) || !isSenior(removal) {
-            return []
-        }
-        var voided = graph.numbers(of: device).filter { !graph.lists(removal, $0) && !isWitnessed($0) }
+        let isMutual = devices.contains { removers.contains([$0, graph.authors[removal]]) }
+        if !isByKit(removal), isMutual, !isPlanted(.seniority) || !isSenior(removal) { return [] }
+        var voided = devices.flatMap { graph.numbers(of: $0) }.filter { !graph.lists(removal, $0) && !isWitnessed($0) }
         guard !voided.isEmpty else { return [] }
         var isVoided = graph.noNumbers
         for number in voided { isVoided.insert(number) }
@@ -106,10 +110,11 @@ struct StandingRemovals {
     private mutating func findTestimony(accusing removals: [Int]) {
         var unaccused: [DeviceID: NumberSet] = [:]
         for removal in removals {
-            guard let device = graph.removed[removal] else { continue }
             var listed = graph.known[removal]
             listed.insert(removal)
-            if unaccused[device]?.formIntersection(listed) == nil { unaccused[device] = listed }
+            for device in graph.removedDevices(removal) where unaccused[device]?.formIntersection(listed) == nil {
+                unaccused[device] = listed
+            }
         }
         testimony = Testimony(graph)
         var isSafe = Array(repeating: false, count: graph.statements.count)

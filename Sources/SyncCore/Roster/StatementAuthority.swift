@@ -21,7 +21,7 @@ struct StatementAuthority {
         for (number, statement) in graph.statements.enumerated() {
             let isValid = statement.circle == circle && mayState(number, statement, graph)
             isAuthorized.append(isValid)
-            if isValid { note(number, statement) }
+            if isValid { note(number, statement, graph) }
         }
     }
 
@@ -52,13 +52,13 @@ struct StatementAuthority {
         return (rekeyings[earlier] ?? []).contains { known.contains($0) }
     }
 
-    private mutating func note(_ number: Int, _ statement: Statement) {
+    private mutating func note(_ number: Int, _ statement: Statement, _ graph: StatementGraph) {
         switch statement.body {
         case .found: admissions[statement.author, default: []].append(number)
         case .admit(let admission): admissions[admission.device, default: []].append(number)
-        case .remove(let removal):
+        case .remove:
             removals.append(number)
-            removalsOfDevice[removal.device, default: []].append(number)
+            for device in graph.removedDevices(number) { removalsOfDevice[device, default: []].append(number) }
         case .rekey(let rekeying):
             rekeyings[KeyGeneration(lane: rekeying.lane, generation: rekeying.generation), default: []].append(number)
         case .witness: break

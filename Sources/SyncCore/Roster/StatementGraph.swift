@@ -21,6 +21,8 @@ struct StatementGraph {
     /// The statements that are not there although others name them, each with the author of such a statement.
     private(set) var missing: [(author: DeviceID, head: StatementHash)] = []
     private var numbersOfAuthor: [DeviceID: [Int]] = [:]
+    private var keysOfDevice: [DeviceID: DevicePublicKeys] = [:]
+    private var devicesOfKeys: [DevicePublicKeys: Set<DeviceID>] = [:]
     /// A set without numbers, which can be combined with those in `known`.
     private(set) var noNumbers = NumberSet(count: 0)
 
@@ -85,8 +87,12 @@ struct StatementGraph {
         var admitted: (device: DeviceID, role: DeviceRole, isKit: Bool)?
         var removed: DeviceID?
         switch statement.body {
-        case .found: admitted = (statement.author, .owner, false)
-        case .admit(let admission): admitted = (admission.device, admission.role, admission.circleCode != nil)
+        case .found(let founding):
+            admitted = (statement.author, .owner, false)
+            note(founding.keys, of: statement.author)
+        case .admit(let admission):
+            admitted = (admission.device, admission.role, admission.circleCode != nil)
+            note(admission.keys, of: admission.device)
         case .remove(let removal): removed = removal.device
         case .rekey, .witness: break
         }
@@ -94,6 +100,17 @@ struct StatementGraph {
         admittedRoles.append(admitted?.role)
         isKitAdmission.append(admitted?.isKit ?? false)
         self.removed.append(removed)
+    }
+
+    private mutating func note(_ keys: DevicePublicKeys, of device: DeviceID) {
+        keysOfDevice[device] = keys
+        devicesOfKeys[keys, default: []].insert(device)
+    }
+
+    /// The devices that a statement removes: one, and those with its keys, which other owners may have admitted in other roles at the same time.
+    func removedDevices(_ number: Int) -> Set<DeviceID> {
+        guard let device = removed[number] else { return [] }
+        return keysOfDevice[device].flatMap { devicesOfKeys[$0] } ?? [device]
     }
 
     /// The statements of a device, in ascending order.

@@ -53,6 +53,7 @@ struct DeviceKeysTests {
             let box = try cipher.sealBox(try cipher.makeLaneKey(), binding: binding, to: keys.publicKeys.box(for: .whenUnlocked))
             #expect { try found.openBox(box, binding: binding) } throws: { ($0 as? KeychainFailure)?.status == .interactionNotAllowed }
             #expect { try keychain.makeDeviceKeys() } throws: { ($0 as? KeychainFailure)?.status == .interactionNotAllowed }
+            #expect(try keychain.deviceKeys().publicKeys == keys.publicKeys)
         }
     }
 

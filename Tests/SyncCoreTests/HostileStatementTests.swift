@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+import Testing
+
+/// Admissions, removals, and floods of statements by members and by devices that were removed.
+@Suite("Hostile statements")
+struct HostileStatementTests {
+    @Test("A removed device is not admitted in another role under its old keys")
+    func otherRole() throws {
+        var bench = try EngineBench([.owner, .owner, .writer])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        try bench.exchange([0, 1])
+        let keys = bench.machines[2].keys
+        #expect(throws: KeychainFailure.self) { try bench.run(1, .command(.admit(keys.publicKeys, .reader))) }
+        // An altered program of an owner admits it nevertheless.
+        let id = DeviceID(of: keys.publicKeys, role: .reader, cipher: bench.cipher)
+        try bench.forgeStatement(of: 1, .admit(.init(device: id, keys: keys.publicKeys, role: .reader, circleCode: nil)))
+        try bench.exchange([0, 1])
+        bench.put(0, 5, date: 9, value: 555)
+        try bench.exchange([0, 1])
+        let again = bench.add(.init(keys: keys, role: .reader, cipher: bench.cipher), knowingStatementsOf: 2)
+        try bench.exchange([again])
+        #expect(bench.value(again, 5) == nil)
+        for device in 0...1 { #expect(bench.machines[device].engine?.roster?.members[id] == nil) }
+    }
+
+    @Test("The removal of a device that two owners have admitted in different roles removes both", arguments: [false, true])
+    func twoRoles(isSecondAdmissionWithheld: Bool) throws {
+        var bench = try EngineBench([.owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        let keys = FakeDeviceKeys(seed: [99])
+        bench.hidden[1] = try bench.publish(0, .command(.admit(keys.publicKeys, .writer)))
+        let second = try bench.publish(1, .command(.admit(keys.publicKeys, .reader)))
+        bench.hidden = isSecondAdmissionWithheld ? [0: second] : [:]
+        let writer = bench.add(.init(keys: keys, role: .writer, cipher: bench.cipher), knowingStatementsOf: 0)
+        try bench.exchange(isSecondAdmissionWithheld ? [0, writer] : [0, 1, writer])
+        try bench.run(0, .command(.remove(bench.machines[writer].id)))
+        bench.hidden = [:]
+        try bench.exchange([0, 1])
+        bench.put(0, 5, date: 9, value: 555)
+        try bench.exchange([0, 1])
+        let reader = bench.add(.init(keys: keys, role: .reader, cipher: bench.cipher), knowingStatementsOf: 0)
+        try bench.exchange([reader])
+        #expect(bench.value(reader, 5) == nil)
+        #expect(bench.value(1, 5) == 555)
+    }
+
+    /// Device 1 dates the admission of a kit back, and the kit removes the owner that has removed device 1.
+    @Test("A removed owner cannot come back with a made-up recovery kit", arguments: [false, true], [false, true])
+    func madeUpKit(isRemovalKnown: Bool, hasOtherOwner: Bool) throws {
+        var bench = try EngineBench(hasOtherOwner ? [.owner, .owner, .writer, .owner] : [.owner, .owner, .writer])
+        let others = bench.machines.indices.filter { $0 != 1 }
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange(Array(bench.machines.indices))
+        let heads = try #require(bench.machines[1].engine?.roster?.heads)
+        try bench.run(0, .command(.remove(bench.machines[1].id)))
+        try bench.exchange(isRemovalKnown ? others : [0])
+        let kit = EngineBench.Machine(keys: FakeDeviceKeys(seed: [200]), role: .owner, cipher: bench.cipher)
+        let code = [UInt8](repeating: 7, count: 32)
+        let admission = try bench.forgeStatement(
+            by: bench.machines[1], .admit(.init(device: kit.id, keys: kit.keys.publicKeys, role: .owner, circleCode: code)), heads: heads)
+        _ = try bench.forgeStatement(by: kit, .remove(.init(device: bench.machines[0].id, checkpoints: [])), heads: [admission])
+        for _ in 0..<4 {
+            try bench.exchange(others)
+            bench.now += 4_000
+        }
+        bench.put(2, 6, date: 9, value: 666)
+        try bench.exchange(others)
+        for device in others { #expect(bench.members(device) == Set(others)) }
+        let thief = bench.add(kit, knowingStatementsOf: 2)
+        try bench.exchange([2, thief])
+        #expect(bench.value(thief, 6) == nil)
+        #expect(bench.value(0, 6) == 666)
+    }
+
+    /// They know only the admission of the writer, which is earlier, so none of them can be the reason why device 2 is a member.
+    @Test("However many concurrent statements a writer makes, a device can state something", arguments: [0, 300])
+    func concurrentStatements(count: Int) throws {
+        var bench = try EngineBench([.owner, .writer, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        try bench.flood(by: 1, count: count, admitted: 1) { $0.bytes[0] < 8 }
+        for _ in 0..<2 {
+            try bench.run(2)
+            bench.now += 4_000
+        }
+        try bench.run(2, .command(.remove(bench.machines[1].id)))
+        bench.put(2, 2, date: 9, value: 22)
+        try bench.exchange([2, 0])
+        #expect(bench.value(0, 2) == 22)
+        for device in [0, 2] { #expect(bench.members(device) == [0, 2]) }
+    }
+
+    /// Device 3 knows the admission by device 2, which device 0 then removes. The statements come before all others in the order of hashes, or after.
+    @Test("However many concurrent statements a writer makes, a device testifies for what it had", arguments: [false, true])
+    func testimony(isFlooded: Bool) throws {
+        var bench = try EngineBench([.owner, .writer, .owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2, 3])
+        let before = Set(bench.objects.keys)
+        let new = try bench.admit(by: 2)
+        bench.put(new, 9, date: 9, value: 99)
+        try bench.run(new)
+        bench.hidden[0] = Set(bench.objects.keys).subtracting(before)
+        try bench.flood(by: 1, count: isFlooded ? 300 : 0, admitted: 1) { $0.bytes[0] >= 248 }
+        for _ in 0..<2 { try bench.run(3) }
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        bench.hidden = [:]
+        for _ in 0..<3 {
+            try bench.exchange([3, 0])
+            bench.now += 90_000
+        }
+        for device in [0, 3] {
+            #expect(bench.members(device).contains(new))
+            #expect(bench.value(device, 9) == 99)
+        }
+    }
+}
+
+extension EngineBench {
+    /// Publishes a statement of a machine that need not be one of the bench, and returns its hash.
+    fileprivate mutating func forgeStatement(by author: Machine, _ body: Statement.Body, heads: [StatementHash]) throws -> StatementHash {
+        let circle = try #require(machines[0].engine?.membership.circle)
+        let statement = try Statement(body, circle: circle, author: author.id, heads: heads.sorted(), keys: author.keys, cipher: cipher)
+        objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        return statement.hash
+    }
+
+    /// Publishes statements of a member about made-up keys that know only the admission of a device, and whose hashes fulfil a condition.
+    fileprivate mutating func flood(by device: Int, count: Int, admitted: Int, where isWanted: (StatementHash) -> Bool) throws {
+        let circle = try #require(machines[0].engine?.membership.circle)
+        let cipher = cipher
+        let admission = try machines[0].ledger.statements().first { entry in
+            guard case .admit(let admission) = try Statement(entry.bytes, cipher: cipher).body else { return false }
+            return admission.device == machines[admitted].id
+        }
+        let head = try #require(admission).hash
+        var published = 0
+        var number: UInt64 = 0
+        while published < count {
+            number += 1
+            let rekeying = Statement.Rekeying(
+                lane: .afterFirstUnlock, generation: 1, key: LaneKeyID(Identifier128(high: 5, low: number)), boxes: [], olderKeys: [])
+            let statement = try Statement(
+                .rekey(rekeying), circle: circle, author: machines[device].id, heads: [head], keys: machines[device].keys, cipher: cipher)
+            guard isWanted(statement.hash) else { continue }
+            objects[ObjectName.statement(statement.hash).text] = statement.encoded
+            published += 1
+        }
+    }
+}
