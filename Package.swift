@@ -109,6 +109,16 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
+        // The product comes with its commands.
+        .target(
+            name: "KeychainSync",
+            dependencies: [
+                .target(name: "KeychainCore", condition: .when(platforms: linux)),
+                .target(name: "KeychainSystem", condition: .when(platforms: linux)),
+                .target(name: "KeychainEngine", condition: .when(platforms: linux)),
+                .target(name: "SyncCore", condition: .when(platforms: linux)),
+            ]
+        ),
         .target(
             name: "SecurityAPI",
             dependencies: ["KeychainCore", "KeychainEngine", .product(name: "Logging", package: "swift-log")]
@@ -149,6 +159,12 @@ let package = Package(
             dependencies: [
                 "KeychainEngine", "KeychainStore", "KeychainSystem", "Keybag", "KeychainCore", "Contracts", "KeychainTesting",
                 "KeychainTestSupport", "KeychainTestChild", "CKeychainShims", "SyncCore",
+            ]
+        ),
+        .testTarget(
+            name: "KeychainSyncTests",
+            dependencies: [
+                "KeychainSync", "SyncCore", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport", "KeychainTestChild",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
@@ -196,15 +212,16 @@ let package = Package(
         ),
         // The rules that every implementation of a port follows, as checks, and the conditions under which tests run.
         .target(
-            name: "Contracts", dependencies: ["KeychainCore", "KeychainEngine", "KeychainTPM", "KeychainTesting", "KeychainTestSupport"],
+            name: "Contracts",
+            dependencies: ["KeychainCore", "KeychainEngine", "KeychainSync", "KeychainTPM", "KeychainTesting", "KeychainTestSupport"],
             path: "Tests/Contracts"
         ),
         // The program that a test runs when it needs a second process. It must not link KeychainTesting or Testing.
         .executableTarget(
             name: "KeychainTestChild",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainCore", "KeychainTestSupport",
-                "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainSync", "KeychainTPM", "KeychainCore",
+                "KeychainTestSupport", "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/KeychainTestChild"
         ),

@@ -62,7 +62,11 @@ bool keychain_file_is_mount_point(const char *path) {
 }
 
 int keychain_directory_open(int parent, const char *name, bool follows_links) {
-    return openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (follows_links ? 0 : O_NOFOLLOW));
+    int descriptor;
+    do {
+        descriptor = openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (follows_links ? 0 : O_NOFOLLOW));
+    } while (descriptor < 0 && errno == EINTR);
+    return descriptor;
 }
 
 int keychain_directory_flush(int directory) {
@@ -76,8 +80,10 @@ int keychain_directory_flush(int directory) {
 /* The path is the one that open(2) names for linkat: linking the descriptor itself needs a capability. */
 static void descriptor_path(int descriptor, char path[32]) { (void)snprintf(path, 32, "/proc/self/fd/%d", descriptor); }
 
-int keychain_file_open_unnamed(const char *directory) {
-    int descriptor = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+int keychain_file_open_unnamed(const char *directory) { return keychain_file_open_unnamed_at(AT_FDCWD, directory); }
+
+int keychain_file_open_unnamed_at(int parent, const char *directory) {
+    int descriptor = openat(parent, directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (descriptor < 0) return -1;
     char path[32];
     descriptor_path(descriptor, path);
@@ -89,14 +95,20 @@ int keychain_file_open_unnamed(const char *directory) {
     return -1;
 }
 
-int keychain_file_link_unnamed(int descriptor, const char *path) {
+int keychain_file_link_unnamed(int descriptor, const char *path) { return keychain_file_link_unnamed_at(descriptor, AT_FDCWD, path); }
+
+int keychain_file_link_unnamed_at(int descriptor, int directory, const char *name) {
     char existing[32];
     descriptor_path(descriptor, existing);
-    return linkat(AT_FDCWD, existing, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+    return linkat(AT_FDCWD, existing, directory, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
 }
 
 int keychain_file_rename_without_replacing(const char *path, const char *new_path) {
-    return renameat2(AT_FDCWD, path, AT_FDCWD, new_path, RENAME_NOREPLACE) == 0 ? 0 : errno;
+    return keychain_file_rename_without_replacing_at(AT_FDCWD, path, new_path);
+}
+
+int keychain_file_rename_without_replacing_at(int directory, const char *name, const char *new_name) {
+    return renameat2(directory, name, directory, new_name, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
 /* The mark is an open file description lock on the first byte. The kernel removes it when the descriptor is closed or the process ends. */

@@ -23,6 +23,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package static let badDescriptor = Errno(rawValue: EBADF)
     package static let connectionReset = Errno(rawValue: ECONNRESET)
     package static let exists = Errno(rawValue: EEXIST)
+    package static let isDirectory = Errno(rawValue: EISDIR)
     package static let interrupted = Errno(rawValue: EINTR)
     package static let invalidArgument = Errno(rawValue: EINVAL)
     package static let noMemory = Errno(rawValue: ENOMEM)
@@ -44,6 +45,13 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package var isInputOutputError: Bool { rawValue == EIO }
     /// The file, directory, or file system cannot be written by this user.
     package var isWriteDenied: Bool { self == .readOnlyFileSystem || self == .accessDenied || self == .notPermitted }
+    /// The disk or the server of a file system is gone, or the file system was unmounted by force.
+    package var isFileSystemGone: Bool {
+        [
+            ENODEV, ENXIO, ENOMEDIUM, ESTALE, ETIMEDOUT, ENOTCONN, ECONNREFUSED, ECONNRESET, ECONNABORTED, EHOSTDOWN, EHOSTUNREACH,
+            ENETDOWN, ENETUNREACH, ESHUTDOWN,
+        ].contains(rawValue)
+    }
     /// The key does not exist, was revoked, or has expired.
     package var isMissingKey: Bool { rawValue == ENOKEY || rawValue == EKEYREVOKED || rawValue == EKEYEXPIRED }
 

@@ -284,6 +284,27 @@ package struct OpenFile: ~Copyable, Sendable {
         descriptor = FileDescriptor(rawValue: try Self.aboveStandardStreams(number))
     }
 
+    /// The same in an open directory.
+    init(unnamedIn directory: FileDescriptor) throws(Errno) {
+        // The path lives until the call returns.
+        let number = try Errno.check { unsafe keychain_file_open_unnamed_at(directory.rawValue, ".") }
+        descriptor = FileDescriptor(rawValue: try Self.aboveStandardStreams(number))
+    }
+
+    /// Opens a regular file of a directory to read, or creates it exclusively, mode 0600, to write; never follows a symbolic link.
+    init(_ name: String, in directory: FileDescriptor, creating: Bool) throws(Errno) {
+        let flags = (creating ? O_WRONLY | O_CREAT | O_EXCL : O_RDONLY | O_NONBLOCK) | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY
+        while true {
+            // The name is copied for the call.
+            let number = unsafe openat(directory.rawValue, name, flags, 0o600)
+            if number >= 0 {
+                descriptor = FileDescriptor(rawValue: try Self.aboveStandardStreams(number))
+                return
+            }
+            guard errno == EINTR else { throw .current }
+        }
+    }
+
     /// Gives a file that was created without a name one; fails with `.exists` if the name is taken.
     func link(as path: String) throws(Errno) {
         // The path lives until the call returns.

@@ -46,6 +46,7 @@ enum ChildCommand {
         "store-expired-token": storeExpiredToken,
         "refresh-token": refreshToken,
         "listen": listen,
+        "objects-until-killed": createObjectsUntilKilled,
     ]
 }
 

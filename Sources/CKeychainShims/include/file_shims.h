@@ -44,11 +44,20 @@ int keychain_directory_flush(int directory);
    failure, also if the file could not get a name later: that needs /proc. */
 int keychain_file_open_unnamed(const char *directory);
 
+/* The same for a directory whose path is relative to the directory `parent`. */
+int keychain_file_open_unnamed_at(int parent, const char *directory);
+
 /* Gives a file that keychain_file_open_unnamed() opened a name; fails with EEXIST if it is taken. Returns 0 or an errno value. */
 int keychain_file_link_unnamed(int descriptor, const char *path);
 
+/* The same for a name in a directory. */
+int keychain_file_link_unnamed_at(int descriptor, int directory, const char *name);
+
 /* Renames a file; fails with EEXIST if the new name is taken. Returns 0 or an errno value: EINVAL or ENOSYS if the system cannot do that. */
 int keychain_file_rename_without_replacing(const char *path, const char *new_path);
+
+/* The same for two names in one directory. */
+int keychain_file_rename_without_replacing_at(int directory, const char *name, const char *new_name);
 
 /* Locks bytes of a file that is open for writing, until the descriptor is closed. Does not wait. Returns 0 or an errno value: EAGAIN if another
    process or description has locked one of them. */

@@ -198,7 +198,7 @@ package enum FileSystem {
     /// Returns the end of the reason for a denied access: the directory that denies it, its owner, and its mode.
     ///
     /// Empty for other errors.
-    static func denial(_ error: Errno, of path: String) -> String {
+    package static func denial(_ error: Errno, of path: String) -> String {
         guard error == .accessDenied, path.hasPrefix("/") else { return "" }
         var directory = path
         // A name that does not exist, or cannot be examined, is in a directory that can be.
@@ -243,6 +243,14 @@ package struct FileSystemProbe: Sendable {
         guard let name = typeName(directory), name.hasPrefix("fuse.") else { return nil }
         let kind = String(name.dropFirst("fuse.".count))
         return Self.networkFileSystemsOnFUSE.contains(kind) ? kind : nil
+    }
+
+    /// Whether the kernel reports every change of a directory to inotify: no other machine, and no program behind FUSE, changes it.
+    ///
+    /// False if that cannot be determined.
+    package func reportsAllChanges(of directory: String) -> Bool {
+        guard let number = typeNumber(directory) else { return false }
+        return number != Self.fuse && Self.networkFileSystems[number] == nil
     }
 
     /// The name of the file system of a directory, if its content is lost at a restart or together with a container; nil for others.

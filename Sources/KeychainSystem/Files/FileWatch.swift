@@ -308,7 +308,7 @@ private final class Watcher: Sendable {
 /// An event as the kernel writes it.
 ///
 /// Source: inotify(7), `struct inotify_event`.
-private struct InotifyEvent {
+struct InotifyEvent {
     let watch: Int32
     private let mask: UInt32
     let name: String
