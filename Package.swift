@@ -116,7 +116,7 @@ let package = Package(
                 .target(name: "KeychainCore", condition: .when(platforms: linux)),
                 .target(name: "KeychainSystem", condition: .when(platforms: linux)),
                 .target(name: "KeychainEngine", condition: .when(platforms: linux)),
-                .target(name: "SyncCore", condition: .when(platforms: linux)),
+                .target(name: "SyncCore", condition: .when(platforms: linux)), .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .target(
@@ -164,7 +164,8 @@ let package = Package(
         .testTarget(
             name: "KeychainSyncTests",
             dependencies: [
-                "KeychainSync", "SyncCore", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport", "KeychainTestChild",
+                "KeychainSync", "SyncCore", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport",
+                "KeychainTestChild",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),

@@ -17,7 +17,7 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainEngine": standardModules.union([
         "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "Logging",
     ]),
-    "KeychainSync": standardModules.union(["KeychainSystem", "KeychainCore", "KeychainEngine", "SyncCore"]),
+    "KeychainSync": standardModules.union(["KeychainSystem", "KeychainCore", "KeychainEngine", "SyncCore", "Logging"]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetConfiguration": ["Valet", "Configuration", "Foundation"],

@@ -96,7 +96,9 @@ struct HostileStatementTests {
         for device in [0, 2] { #expect(bench.members(device) == [0, 2]) }
     }
 
-    /// Device 3 knows the admission by device 2, which device 0 then removes. The statements come before all others in the order of hashes, or after.
+    /// Device 3 knows the admission by device 2, which device 0 then removes.
+    ///
+    /// The statements come before all others in the order of hashes, or after.
     @Test("However many concurrent statements a writer makes, a device testifies for what it had", arguments: [false, true])
     func testimony(isFlooded: Bool) throws {
         var bench = try EngineBench([.owner, .writer, .owner, .owner])

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import KeychainCore
+internal import Logging
+internal import SyncCore
+
+/// Turns hints, timers, and results of the storage into events of the engine, and performs what it asks for.
+///
+/// A round begins only once everything that the one before asked for has ended, so however many hints come, one more round follows.
+final class AgentLoop {
+    enum Input: Sendable {
+        case storageChanged
+        case keychainChanged
+        case timer
+        /// A call of the storage has ended; nil if nothing follows from it.
+        case ended(SyncEvent?, SyncStorageError?)
+        case stop
+    }
+
+    private let host: EngineHost
+    private let storage: CircleStorage
+    private let clock: any WallClock
+    private let inbox: AsyncStream<Input>.Continuation
+    private let log = Logger(label: "keychain.sync")
+
+    private var callCount = 0
+    private var isRoundDue = true
+    private var areChangesDue = false
+    private var isStopping = false
+    /// Whether the present round has read or created anything.
+    private var hasProgressed = false
+    private var timer: (time: Double, task: Task<Void, Never>)?
+    private var failureCount = 0
+    private var storageError: SyncStorageError?
+    private var alarms: Set<SyncAlarm> = []
+
+    init(_ host: EngineHost, _ storage: CircleStorage, clock: any WallClock, inbox: AsyncStream<Input>.Continuation) {
+        self.host = host
+        self.storage = storage
+        self.clock = clock
+        self.inbox = inbox
+    }
+
+    deinit { timer?.task.cancel() }
+
+    /// Handles inputs until it is stopped or, with `endsWhenQuiet`, until a round has nothing to do.
+    ///
+    /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed`, and with `endsWhenQuiet` the first
+    /// failure of the keychain.
+    func run(_ inputs: AsyncStream<Input>, endsWhenQuiet: Bool) async throws(SyncFailure) {
+        try await proceed(endsWhenQuiet)
+        for await input in inputs {
+            switch input {
+            case .storageChanged: isRoundDue = true
+            case .keychainChanged:
+                // Most changes are of other items, or this agent's own.
+                areChangesDue = true
+            case .timer:
+                timer = nil
+                isRoundDue = true
+            case .ended(let event, let error):
+                callCount -= 1
+                note(error)
+                if let event, !isStopping { try await step(event, endsWhenQuiet) }
+            case .stop: isStopping = true
+            }
+            guard callCount == 0 else { continue }
+            if isStopping { return }
+            if endsWhenQuiet, !isRoundDue, !hasProgressed { return }
+            try await proceed(endsWhenQuiet)
+        }
+    }
+
+    /// Begins what is due, if anything.
+    private func proceed(_ endsWhenQuiet: Bool) async throws(SyncFailure) {
+        if isRoundDue || endsWhenQuiet {
+            isRoundDue = false
+            areChangesDue = false
+            hasProgressed = false
+            try await step(.wake, endsWhenQuiet)
+        } else if areChangesDue {
+            areChangesDue = false
+            if await host.mustLookAtItems() { try await step(.itemsChanged, endsWhenQuiet) }
+        }
+    }
+
+    private func step(_ event: SyncEvent, _ throwsFailures: Bool) async throws(SyncFailure) {
+        let effects: [SyncEffect]
+        do throws(KeychainFailure) {
+            effects = try await host.step(event)
+            failureCount = 0
+        } catch {
+            if throwsFailures { throw SyncFailure(error) }
+            // Locked: an unlock is a change of the keychain.
+            guard error.status != .interactionNotAllowed else { return }
+            failureCount += 1
+            if failureCount == 1 { log.warning("synchronization waits: \(error.reason)") }
+            wake(at: clock.now() + min(Double(1 << min(failureCount, 6)), 60))
+            return
+        }
+        for effect in effects { try perform(effect) }
+    }
+
+    private func perform(_ effect: SyncEffect) throws(SyncFailure) {
+        let storage = storage
+        switch effect {
+        case .list(let folder):
+            call { () async throws(SyncStorageError) in .listed(folder, try await storage.list(folder)) }
+        case .read(let name, let byteCount):
+            hasProgressed = true
+            call(orElse: .failed(name)) { () async throws(SyncStorageError) in .read(name, try await storage.read(name, atMost: byteCount))
+            }
+        case .create(let name, let bytes):
+            hasProgressed = true
+            call(orElse: .failed(name)) { () async throws(SyncStorageError) in
+                try await storage.create(name, bytes)
+                return .created(name)
+            }
+        case .remove(let name):
+            call { () async throws(SyncStorageError) in
+                try await storage.remove(name)
+                return nil
+            }
+        case .wake(let time): wake(at: time)
+        case .alarm(.removed): throw SyncFailure(.removed, "this device was removed from its circle")
+        case .alarm(let alarm):
+            if alarms.insert(alarm).inserted { log.warning("synchronization needs a person: \(alarm)") }
+        }
+    }
+
+    /// Calls the storage, and gives up after the deadline: a storage of another package may hang.
+    private func call(
+        orElse failure: SyncEvent? = nil, _ body: @escaping @Sendable () async throws(SyncStorageError) -> SyncEvent?
+    ) {
+        callCount += 1
+        StorageCall(inbox, orElse: failure, body).start()
+    }
+
+    /// Remembers and logs that the storage has failed, once, and tries again.
+    private func note(_ error: SyncStorageError?) {
+        if let error {
+            if storageError?.code != error.code { log.warning("synchronization waits: \(error.reason)") }
+            wake(at: clock.now() + 30)
+        }
+        storageError = error
+    }
+
+    /// Begins a round at that time, or after an hour: the clock may be set meanwhile, and hints may be lost.
+    private func wake(at time: Double) {
+        let time = min(time, clock.now() + 3_600)
+        if let timer, timer.time <= time { return }
+        timer?.task.cancel()
+        let seconds = max(time - clock.now(), 0)
+        let inbox = inbox
+        timer = (
+            time,
+            Task {
+                guard (try? await Task.sleep(for: .seconds(seconds))) != nil else { return }
+                inbox.yield(.timer)
+            }
+        )
+    }
+}
+
+/// A call of the storage, whose end is reported once: with its result, or at its deadline.
+private final class StorageCall: Sendable {
+    private let hasEnded = LockedValue(false)
+    private let inbox: AsyncStream<AgentLoop.Input>.Continuation
+    private let failure: SyncEvent?
+    private let body: @Sendable () async throws(SyncStorageError) -> SyncEvent?
+
+    private static let timeoutSeconds = 60
+
+    init(
+        _ inbox: AsyncStream<AgentLoop.Input>.Continuation, orElse failure: SyncEvent?,
+        _ body: @escaping @Sendable () async throws(SyncStorageError) -> SyncEvent?
+    ) {
+        self.inbox = inbox
+        self.failure = failure
+        self.body = body
+    }
+
+    func start() {
+        let deadline = Task { [self] in await endAtDeadline() }
+        Task { [self] in
+            await run()
+            deadline.cancel()
+        }
+    }
+
+    private func run() async {
+        do throws(SyncStorageError) {
+            end(try await body(), nil)
+        } catch {
+            end(failure, error)
+        }
+    }
+
+    private func endAtDeadline() async {
+        guard (try? await Task.sleep(for: .seconds(Self.timeoutSeconds))) != nil else { return }
+        end(failure, SyncStorageError(.unavailable, "the storage has not answered for \(Self.timeoutSeconds) seconds"))
+    }
+
+    private func end(_ event: SyncEvent?, _ error: SyncStorageError?) {
+        let isFirst = hasEnded.withLock { hasEnded in
+            defer { hasEnded = true }
+            return !hasEnded
+        }
+        if isFirst { inbox.yield(.ended(event, error)) }
+    }
+}
+#endif

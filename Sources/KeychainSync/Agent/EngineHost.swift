@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import Dispatch
+package import KeychainCore
+package import KeychainEngine
+package import SyncCore
+internal import Synchronization
+
+/// This device's engine and the keychain that it works on, one step at a time.
+///
+/// A step blocks for a transaction of the store, so the actor runs on a queue of its own, and not on the threads of all tasks.
+package actor EngineHost {
+    private let keychain: LocalKeychain
+    private let clock: any WallClock
+    private let executor = QueueExecutor()
+    private var keys: LoadedDeviceKeys?
+    /// As it was when the keys were read.
+    private var lockState: LockState?
+    /// Nil before the first step, and after a step whose transaction was rolled back: then a new engine continues from the ledger.
+    private var engine: SyncEngine?
+
+    // The actor keeps its executor.
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+
+    package init(_ keychain: LocalKeychain, clock: any WallClock) {
+        self.keychain = keychain
+        self.clock = clock
+    }
+
+    /// Handles an event, and returns what has to be done now that it is committed.
+    ///
+    /// Throws `.notAvailable` if this device is in no circle, `.interactionNotAllowed` if the keychain was not unlocked since the machine was started,
+    /// and the errors of the store.
+    package func step(_ event: SyncEvent) throws(KeychainFailure) -> [SyncEffect] {
+        let keys = try currentKeys(before: event)
+        var next: SyncEngine?
+        let effects = try keychain.synchronize { ledger, items throws(KeychainFailure) in
+            // `body` may run again after a rollback.
+            next = nil
+            var engine = if let taken = engine.take() { taken } else { try Self.makeEngine(keys, ledger) }
+            var entropy = SystemRandomNumberGenerator()
+            let effects = try engine.step(
+                event, now: clock.now(), entropy: &entropy, in: SyncTransaction(ledger: ledger, items: items))
+            next = engine
+            return effects
+        }
+        engine = next
+        return effects
+    }
+
+    /// Returns whether everything that programs have written is in the storage, as far as it can be sent now.
+    func isEverythingSent() throws(KeychainFailure) -> Bool {
+        try keychain.readLedger { ledger throws(KeychainFailure) in
+            for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return false }
+            for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty { return false }
+            return try ledger.outgoingNames().isEmpty
+        }
+    }
+
+    /// Returns whether a program has changed an item that synchronizes, or the keychain was locked or unlocked, since the last step.
+    ///
+    /// True if that cannot be found out: the step then fails with the reason.
+    func mustLookAtItems() -> Bool {
+        do throws(KeychainFailure) {
+            guard try keychain.sessionStatus().state == lockState else { return true }
+            return try keychain.readLedger { ledger throws(KeychainFailure) in
+                for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return true }
+                return false
+            }
+        } catch {
+            return true
+        }
+    }
+
+    private static func makeEngine(_ keys: LoadedDeviceKeys, _ ledger: any SyncReading) throws(KeychainFailure) -> SyncEngine {
+        guard let membership = try Membership.stored(in: ledger) else {
+            throw KeychainFailure(.notAvailable, "this device is in no circle", subject: .store)
+        }
+        return SyncEngine(cipher: LocalKeychain.circleCipher, keys: keys, membership: membership)
+    }
+
+    /// Returns this device's keys, read again at events that may follow a lock or an unlock.
+    private func currentKeys(before event: SyncEvent) throws(KeychainFailure) -> LoadedDeviceKeys {
+        switch event {
+        case .listed, .read, .created, .failed:
+            if let keys { return keys }
+        case .wake, .itemsChanged, .command: break
+        }
+        lockState = try keychain.sessionStatus().state
+        let loaded = try keychain.deviceKeys()
+        if let keys {
+            keys.replace(with: loaded)
+            return keys
+        }
+        let keys = LoadedDeviceKeys(loaded)
+        self.keys = keys
+        return keys
+    }
+}
+
+/// The keys of this device as they were read last: without those of locked lanes.
+private final class LoadedDeviceKeys: CircleDeviceKeys {
+    private let loaded: Mutex<any CircleDeviceKeys>
+
+    init(_ keys: any CircleDeviceKeys) { loaded = Mutex(keys) }
+
+    func replace(with keys: any CircleDeviceKeys) { loaded.withLock { $0 = keys } }
+
+    private var current: any CircleDeviceKeys { loaded.withLock { $0 } }
+
+    var publicKeys: DevicePublicKeys { current.publicKeys }
+
+    func sign(_ message: [UInt8]) throws(KeychainFailure) -> [UInt8] { try current.sign(message) }
+
+    func openBox(_ box: [UInt8], binding: LaneKeyBox.Binding) throws(KeychainFailure) -> SharedSecretBytes {
+        try current.openBox(box, binding: binding)
+    }
+}
+
+/// Runs the jobs of one actor on a queue, which always has a thread.
+private final class QueueExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "keychain.sync")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        // Each job is run exactly once, by the executor that it was enqueued on.
+        queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+}
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+package import KeychainCore
+package import KeychainEngine
+internal import KeychainSystem
+internal import SyncCore
+
+/// Synchronizes a keychain with the other devices of its circle, for as long as it runs.
+///
+/// Programs read and write the keychain meanwhile, in this process and in others, and never wait for the agent. One agent at a time has a
+/// keychain.
+public final class SyncAgent: Sendable {
+    private let keychain: LocalKeychain
+    private let storage: CircleStorage
+    private let host: EngineHost
+    private let clock: any WallClock
+    /// Held until the agent is released.
+    private let lock: AgentLock
+
+    /// Creates an agent for the keychain of this process's user.
+    ///
+    /// - Parameter storage: The storage of the circle.
+    /// - Throws: `.notStarted` if this keychain is in no circle, `.agentRunning` if another agent has it, `.keychain` if it cannot be used.
+    public convenience init(on storage: any SyncStorage) throws(SyncFailure) {
+        let keychain: any Keychain
+        do throws(KeychainFailure) { keychain = try DefaultKeychain.current() } catch { throw SyncFailure(error) }
+        guard let keychain = keychain as? LocalKeychain else {
+            throw SyncFailure(.keychain, "this keychain cannot be synchronized")
+        }
+        try self.init(keychain, on: storage)
+    }
+
+    package init(_ keychain: LocalKeychain, on storage: any SyncStorage, clock: any WallClock = SystemWallClock()) throws(SyncFailure) {
+        do throws(KeychainFailure) {
+            guard try keychain.isSynchronizing(),
+                let membership = try keychain.readLedger({ ledger throws(KeychainFailure) in try Membership.stored(in: ledger) })
+            else { throw KeychainFailure(.itemNotFound, "this keychain is in no circle") }
+            guard let lock = try keychain.lockForAgent() else {
+                throw KeychainFailure(.duplicateItem, "another agent synchronizes this keychain")
+            }
+            self.lock = lock
+            self.storage = CircleStorage(storage, membership.circle)
+        } catch {
+            switch error.status {
+            case .itemNotFound: throw .notStarted
+            case .duplicateItem: throw SyncFailure(.agentRunning, error.reason)
+            default: throw SyncFailure(error)
+            }
+        }
+        self.keychain = keychain
+        self.clock = clock
+        host = EngineHost(keychain, clock: clock)
+    }
+
+    /// Synchronizes until the task is canceled.
+    ///
+    /// A keychain that is locked, and a storage that is gone or full, are waited for. After a cancellation the calls of the storage that have
+    /// begun are completed. What has not been sent then is sent by the next run.
+    ///
+    /// - Throws: `.removed` once this device learns of its removal, and `.keychain` if the changes of the keychain cannot be observed.
+    public func run() async throws(SyncFailure) { try await run(endsWhenQuiet: false) }
+
+    /// Synchronizes until there is nothing to do.
+    ///
+    /// - Throws: `.removed` once this device learns of its removal, and `.locked` or `.keychain` if the keychain cannot be used.
+    public func runUntilQuiet() async throws(SyncFailure) { try await run(endsWhenQuiet: true) }
+
+    private func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
+        let (inputs, inbox) = AsyncStream<AgentLoop.Input>.makeStream()
+        let observation: any ChangeObservation
+        do throws(KeychainFailure) {
+            observation = try keychain.observeChanges { inbox.yield(.keychainChanged) }
+        } catch {
+            throw SyncFailure(error)
+        }
+        let storage = storage
+        let hints = Task {
+            for await _ in storage.storage.changes() { inbox.yield(.storageChanged) }
+        }
+        defer {
+            hints.cancel()
+            observation.cancel()
+        }
+        let loop = AgentLoop(host, storage, clock: clock, inbox: inbox)
+        let result = await withTaskCancellationHandler {
+            await Self.result { () async throws(SyncFailure) in try await loop.run(inputs, endsWhenQuiet: endsWhenQuiet) }
+        } onCancel: {
+            inbox.yield(.stop)
+        }
+        try result.get()
+    }
+
+    private static func result(
+        _ body: () async throws(SyncFailure) -> Void
+    ) async -> Result<Void, SyncFailure> {
+        do throws(SyncFailure) { return .success(try await body()) } catch { return .failure(error) }
+    }
+}
+#endif
