@@ -1103,11 +1103,18 @@ TPM_SECRET = fixed("TPM passcode secret")
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
+def secret_text(bits, label, count, check_count):
+    """The text of a secret: `count` characters with its bits, and `check_count` with the first bits of a hash."""
+    digest = int.from_bytes(hashlib.sha256(label + bits).digest(), "big")
+    number = int.from_bytes(bits, "big") >> 8 * len(bits) - 5 * count
+    number = number << 5 * check_count | digest >> 256 - 5 * check_count
+    total = count + check_count
+    letters = "".join(CROCKFORD[number >> 5 * (total - 1 - index) & 31] for index in range(total))
+    return "-".join(letters[start:start + 4] for start in range(0, total, 4))
+
+
 def recovery_text(bits=RECOVERY_BITS):
-    check = int.from_bytes(hashlib.sha256(b"keychain recovery key check v1" + bits).digest()[:3], "big") >> 4
-    number = int.from_bytes(bits, "big") << 20 | check
-    letters = "".join(CROCKFORD[number >> 5 * (35 - index) & 31] for index in range(36))
-    return "-".join(letters[start:start + 4] for start in range(0, 36, 4))
+    return secret_text(bits, b"keychain recovery key check v1", 32, 4)
 
 
 def recovery_code(recipient, index_key=INDEX_KEY, row_tag_key=ROW_TAG_KEY, bits=RECOVERY_BITS):
@@ -1297,6 +1304,52 @@ def device_json(signing, boxes):
             "afterFirstUnlockBox": public_key(boxes[AFTER_FIRST_UNLOCK]).hex()}
 
 
+def public_keys(signing, boxes):
+    return signing_public_key(signing) + public_key(boxes[WHEN_UNLOCKED]) + public_key(boxes[AFTER_FIRST_UNLOCK])
+
+
+OWNER = 1
+
+
+def device_id(keys, role):
+    return hashlib.sha256(b"keychain sync device v1" + keys + bytes([role])).digest()[:16]
+
+
+def statement(kind, circle, author, heads, body, signing):
+    """Returns the bytes of a statement and its hash."""
+    unsigned = b"KSST" + bytes([1, kind]) + circle + author + len(heads).to_bytes(2, "little") + b"".join(heads) + body
+    digest = hashlib.sha256(unsigned).digest()
+    return unsigned + signature(signing, b"keychain sync statement v1" + digest), digest
+
+
+def joining_vectors():
+    """The messages by which a device joins, all of both sides."""
+    joiner_boxes = {WHEN_UNLOCKED: fixed("joiner: box, when unlocked"), AFTER_FIRST_UNLOCK: fixed("joiner: box, after first unlock")}
+    joiner_signing = fixed("joiner: signing")
+    approver, joiner = public_keys(SIGNING_KEY, BOX_KEYS), public_keys(joiner_signing, joiner_boxes)
+    founding, founding_hash = statement(
+        1, bytes(16), device_id(approver, OWNER), [], bytes([1]) + fixed("founding nonce") + approver, SIGNING_KEY)
+    circle = founding_hash[:16]
+    admission, _ = statement(2, circle, device_id(approver, OWNER), [founding_hash], joiner + bytes([2, 0]), SIGNING_KEY)
+    nonce, joiner_nonce, checkpoint = fixed("approver's nonce"), fixed("joiner's nonce"), fixed("checkpoint")
+    offer = bytes([1]) + circle + device_id(approver, OWNER) + hashlib.sha256(nonce).digest()
+    request = bytes([1]) + hashlib.sha256(offer).digest() + joiner + joiner_nonce + counted(b"eagle-5")
+    reveal = bytes([1]) + nonce + hashlib.sha256(request).digest()
+    log, device = fixed("marked log", 16), device_id(approver, OWNER)
+    mark = log + device + (7).to_bytes(8, "little") + fixed("previous hash") + fixed("batch hash") + fixed("mark's signature", 64)
+    answer = bytes([1]) + approver + counted(founding) + counted(admission) + (1).to_bytes(2, "little") + mark + bytes([1]) + checkpoint
+    answer += signature(
+        SIGNING_KEY, b"keychain sync answer v1" + hashlib.sha256(request).digest() + hashlib.sha256(answer).digest())
+    digest = hashlib.sha256(b"keychain sync number v1" + offer + request + nonce).digest()
+    contents = [offer, request, reveal, answer]
+    return {
+        "circle": circle.hex(), "joiner": device_json(joiner_signing, joiner_boxes), "joinerNonce": joiner_nonce.hex(),
+        "deviceName": "eagle-5", "checkpoint": checkpoint.hex(), "number": int.from_bytes(digest[:8], "big") % 100_000_000,
+        "messages": [{"kind": kind, "content": content.hex(), "message": join_message(content, kind, fixed("joining salt %d" % kind)).hex()}
+                     for kind, content in enumerate(contents, 1)],
+    }
+
+
 def circle_vectors():
     contents = []
     for name, content in [("empty", b""), ("one byte", b"\x2a"), ("a page", bytes(range(256)) * 16), ("a large one", bytes(100_000))]:
@@ -1323,6 +1376,8 @@ def circle_vectors():
                   for lane in (WHEN_UNLOCKED, AFTER_FIRST_UNLOCK)],
         "contents": contents, "badPadding": {"header": b"header".hex(), "wrappedKey": wrapped.hex(), "ciphertext": ciphertext.hex()},
         "invitationCode": INVITATION_CODE.hex(), "invitation": invitation_id().hex(), "messages": messages,
+        "invitationCodeText": secret_text(INVITATION_CODE, b"keychain sync invitation check v1", 25, 3),
+        "recoveryKitText": secret_text(KIT, b"keychain sync recovery kit check v1", 32, 4), "joining": joining_vectors(),
         "recoveryKit": KIT.hex(), "circleCode": mac(kit_key(b"circle code"), CIRCLE_ID).hex(),
         "recoveryKitPublicKeys": device_json(
             kit_key(b"signing"),

@@ -176,8 +176,14 @@ struct JoinMessageTarget: FuzzTarget {
             .request(
                 .init(offer: SyncParts.hash, keys: try SyncParts.keys(), nonce: SyncParts.bytes(32), deviceName: Array("eagle-5".utf8))),
             .reveal(nonce: SyncParts.bytes(32), request: SyncParts.hash),
-            .answer(.init(founding: [1, 2], admission: [3], marks: [SyncParts.mark], checkpoint: SyncParts.hash)),
-            .answer(.init(founding: [], admission: [], marks: [], checkpoint: nil)),
+            .answer(
+                .init(
+                    approver: try SyncParts.keys(), founding: [1, 2], admission: [3], marks: [SyncParts.mark], checkpoint: SyncParts.hash,
+                    signature: SyncParts.signature)),
+            .answer(
+                .init(
+                    approver: try SyncParts.keys(), founding: [], admission: [], marks: [], checkpoint: nil,
+                    signature: SyncParts.signature)),
         ]
         return messages.map { [$0.kind] + $0.encoded }
     }

@@ -68,7 +68,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case isKeychainFile
         /// A backup would lack items, and may not replace an earlier one.
         case incompleteBackup
-        case mistypedRecoveryKey
+        /// The checksum of a typed recovery key, recovery kit, or code is wrong.
+        case mistyped
         case locked
         case timedOut(milliseconds: Int)
         case system(errno: Int32)

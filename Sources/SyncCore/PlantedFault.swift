@@ -21,6 +21,8 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows
     // Limits
     case sendsThisDeviceOnly
+    // Joining
+    case joinWithoutCommitment, revealsToSecondRequest, believesUnsignedAnswers
     // The store, in the simulation with the parts of the product
     case captureMissesRename
 }

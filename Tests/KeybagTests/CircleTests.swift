@@ -75,8 +75,10 @@ struct CircleVectorTests {
         let badPadding: BadPadding
         let invitationCode: Hexadecimal
         let invitation: Hexadecimal
+        let invitationCodeText: String
         let messages: [Message]
         let recoveryKit: Hexadecimal
+        let recoveryKitText: String
         let recoveryKitPublicKeys: PublicKeys
         let circleCode: Hexadecimal
 
@@ -161,6 +163,18 @@ struct CircleVectorTests {
         let kit = try shared(vectors.recoveryKit.bytes)
         #expect(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys == vectors.recoveryKitPublicKeys.parsed())
         #expect(try cipher.circleCode(CircleID(vectors.circle.identifier()), recoveryKit: kit) == vectors.circleCode.bytes)
+    }
+
+    @Test("The texts of codes and of recovery kits")
+    func texts() throws {
+        let vectors = try vectors.get()
+        for (secret, text, form) in [
+            (vectors.invitationCode, vectors.invitationCodeText, WrittenSecret.invitationCode),
+            (vectors.recoveryKit, vectors.recoveryKitText, .recoveryKit),
+        ] {
+            #expect(try cipher.text(of: shared(secret.bytes), as: form).copiedBytes() == Array(text.utf8))
+            #expect(try cipher.secret(typed: shared(Array(text.utf8)).secret, as: form).secret.copiedBytes() == secret.bytes)
+        }
     }
 }
 
@@ -317,5 +331,71 @@ struct CircleDeviceKeyTests {
         #expect(keys[0] != keys[1])
         let circle = CircleID(.random())
         #expect(try cipher.circleCode(circle, recoveryKit: kits[0]) != cipher.circleCode(circle, recoveryKit: kits[1]))
+    }
+}
+
+@Suite("The texts of codes and of recovery kits")
+struct WrittenSecretTests {
+    private static func secret(_ form: WrittenSecret) throws -> SharedSecretBytes {
+        form == .invitationCode ? try cipher.makeInvitationCode() : try cipher.makeRecoveryKit()
+    }
+
+    private static func text(_ secret: SharedSecretBytes, _ form: WrittenSecret) throws -> String {
+        String(decoding: try cipher.text(of: secret, as: form).copiedBytes(), as: UTF8.self)
+    }
+
+    private static func bytes(_ typed: String, _ form: WrittenSecret) throws -> [UInt8] {
+        try cipher.secret(typed: shared(Array(typed.utf8)).secret, as: form).secret.copiedBytes()
+    }
+
+    @Test(
+        "A text has groups of four characters, and is read in upper or lower case, with or without dashes",
+        arguments: WrittenSecret.allCases)
+    func readAgain(form: WrittenSecret) throws {
+        for _ in 0..<50 {
+            let secret = try Self.secret(form)
+            let text = try Self.text(secret, form)
+            let groups = text.split(separator: "-", omittingEmptySubsequences: false)
+            #expect(groups.count == (form == .invitationCode ? 7 : 9) && groups.allSatisfy { $0.count == 4 })
+            for typed in [text, text.lowercased(), text.replacing("-", with: ""), text.replacing("0", with: "o").replacing("1", with: "l")]
+            {
+                #expect(try Self.bytes(typed, form) == secret.secret.copiedBytes())
+            }
+        }
+    }
+
+    @Test(
+        "Typing errors are detected: another character, two that are exchanged, and one too few or too many",
+        arguments: WrittenSecret.allCases)
+    func mistyped(form: WrittenSecret) throws {
+        let letters = Array(try Self.text(Self.secret(form), form).filter { $0 != "-" })
+        var acceptedCount = 0
+        var count = 0
+        for index in letters.indices {
+            var exchanged = letters
+            if index > 0 { exchanged.swapAt(index - 1, index) }
+            let others = "0123456789ABCDEFGHJKMNPQRSTVWXYZ".map { letter in
+                var typed = letters
+                typed[index] = letter
+                return typed
+            }
+            for typed in others + [exchanged] where typed != letters {
+                count += 1
+                if (try? Self.bytes(String(typed), form)) != nil { acceptedCount += 1 }
+            }
+        }
+        // The checksum of a code accepts one of 32,768 by chance.
+        #expect(count > 800 && acceptedCount < 5)
+        for typed in [String(letters.dropLast()), String(letters + ["0"]), "-", String(letters.dropLast()) + "U"] {
+            let failure = #expect(throws: KeychainFailure.self) { try Self.bytes(typed, form) }
+            #expect(failure?.status == .parameter)
+        }
+    }
+
+    @Test("A recovery kit is no recovery key, although both have the same form")
+    func otherKind() throws {
+        let key = try RecoveryKey()
+        let failure = #expect(throws: KeychainFailure.self) { try cipher.secret(typed: key.text(), as: .recoveryKit) }
+        #expect(failure?.status == .parameter && failure?.cause == .mistyped)
     }
 }

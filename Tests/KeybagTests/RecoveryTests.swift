@@ -67,7 +67,7 @@ struct RecoveryKeyTests {
                     #expect(accepted.bits.copiedBytes() != key.bits.copiedBytes())
                     acceptedCount += 1
                 } catch {
-                    #expect(error.status == .parameter && error.cause == .mistypedRecoveryKey)
+                    #expect(error.status == .parameter && error.cause == .mistyped)
                 }
             }
         }

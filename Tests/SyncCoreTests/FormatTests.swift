@@ -146,7 +146,9 @@ struct FormatTests {
             circle: CircleID(identifier(&random)), approver: DeviceID(identifier(&random)), commitment: cipher.hash(nonce))
         let request = JoinMessage.Request(
             offer: cipher.hash(JoinMessage.offer(offer).encoded), keys: keys, nonce: bytes(&random, 32), deviceName: Array("eagle-5".utf8))
-        let answer = JoinMessage.Answer(founding: [1], admission: [2, 3], marks: [mark(&random)], checkpoint: hash(&random))
+        let answer = JoinMessage.Answer(
+            approver: keys, founding: [1], admission: [2, 3], marks: [mark(&random)], checkpoint: hash(&random),
+            signature: bytes(&random, 64))
         let messages: [JoinMessage] = [
             .offer(offer), .request(request), .reveal(nonce: nonce, request: hash(&random)), .answer(answer),
         ]

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Keybag
 package import KeychainCore
 
 /// The cryptography of a circle in the simulator: keyed hashes that are fast and detect every alteration, but hide nothing.
 package final class FakeCipher: CircleCipher, @unchecked Sendable {
     // A simulation has a single thread.
     private var generator: SeededGenerator
+    /// The number of different numbers that two people compare while a device joins, so few that an attacker can find two equal ones; nil: all.
+    private let numberCount: UInt64?
+    private static let numberLabel = Array("keychain sync number v1".utf8)
 
-    package init(seed: UInt64) { generator = SeededGenerator(seed) }
+    package init(seed: UInt64, numberCount: UInt64? = nil) {
+        generator = SeededGenerator(seed)
+        self.numberCount = numberCount
+    }
 
-    package func hash(_ bytes: [UInt8]) -> ObjectHash { Self.hash(bytes) }
+    package func hash(_ bytes: [UInt8]) -> ObjectHash {
+        let hash = Self.hash(bytes)
+        guard let numberCount, bytes.starts(with: Self.numberLabel) else { return hash }
+        return ObjectHash(prefix: Identifier128(high: hash.prefix.high % numberCount, low: hash.prefix.low), suffix: hash.suffix)
+    }
 
     static func hash(_ parts: [UInt8]...) -> ObjectHash {
         var lanes: (UInt64, UInt64, UInt64, UInt64) = (1, 2, 3, 4)
@@ -133,6 +144,14 @@ package final class FakeCipher: CircleCipher, @unchecked Sendable {
         guard bytes.count >= 48, bytes.suffix(16).elementsEqual(Self.hash([6, kind], nonce, content, Self.bytes(code)).prefix.bytes)
         else { throw KeychainFailure(.decode, "not a message of this invitation") }
         return content
+    }
+
+    package func text(of secret: SharedSecretBytes, as form: WrittenSecret) throws(KeychainFailure) -> SecretBytes {
+        try CircleCryptography().text(of: secret, as: form)
+    }
+
+    package func secret(typed text: borrowing SecretBytes, as form: WrittenSecret) throws(KeychainFailure) -> SharedSecretBytes {
+        try CircleCryptography().secret(typed: text, as: form)
     }
 
     // Identities

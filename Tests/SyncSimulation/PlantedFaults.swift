@@ -21,6 +21,10 @@ package enum PlantedFaults {
 
     /// The faults that are in the store, so that only production parts show them.
     package static let ofProductionParts: Set = [PlantedFault.captureMissesRename.rawValue]
+
+    /// The faults that only the simulation of joining shows.
+    package static let ofJoining: Set = Set(
+        [PlantedFault.joinWithoutCommitment, .revealsToSecondRequest, .believesUnsignedAnswers].map(\.rawValue))
 }
 
 extension Simulation {

@@ -114,7 +114,10 @@ struct SyncStormCommand {
             var seed = seed
             var failure: String?
             while failure == nil, Self.seconds() - start < secondsPerFault {
-                failure = Simulation.run(seed: seed, options: options).failures.first
+                failure =
+                    PlantedFaults.ofJoining.contains(name)
+                    ? JoinSimulation.run(seed: seed, numberCount: 10_000).failures.first
+                    : Simulation.run(seed: seed, options: options).failures.first
                 seed += 1
             }
             let seconds = ((Self.seconds() - start) * 10).rounded() / 10

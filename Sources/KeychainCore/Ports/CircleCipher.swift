@@ -67,6 +67,14 @@ package protocol CircleCipher: Sendable {
     /// Opens `sealJoinMessage`. Throws `.decode` for a message of another kind or code.
     func openJoinMessage(_ bytes: [UInt8], kind: UInt8, code: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]
 
+    /// Returns the text of a secret that a person writes down or reads to another, in groups of four characters.
+    func text(of secret: SharedSecretBytes, as form: WrittenSecret) throws(KeychainFailure) -> SecretBytes
+
+    /// Parses a typed text. Case, blanks, and dashes do not matter.
+    ///
+    /// Throws `.parameter` for other text, with the cause `.mistyped` if the checksum is wrong.
+    func secret(typed text: borrowing SecretBytes, as form: WrittenSecret) throws(KeychainFailure) -> SharedSecretBytes
+
     // Identities
 
     /// Creates the private keys of a device.
@@ -82,6 +90,14 @@ package protocol CircleCipher: Sendable {
     ///
     /// The statement that admits the kit carries it, so storage cannot offer the kit a made-up circle.
     func circleCode(_ circle: CircleID, recoveryKit kit: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]
+}
+
+/// A secret of a circle that has a text form.
+package enum WrittenSecret: CaseIterable, Sendable {
+    /// The code of an invitation: seven groups, of which the last three characters are the checksum.
+    case invitationCode
+    /// Nine groups, of which the last one is the checksum.
+    case recoveryKit
 }
 
 /// The private keys of a device in a circle.

@@ -141,7 +141,7 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case absorption
     /// The deletions counted by the guard against mass deletion.
     case deletionGuard
-    /// The pending invitation or request to join.
+    /// The invitations whose messages have to be removed from the storage.
     case joining
     /// The statement heads that this device counted before its admission turned out to be void.
     case voidAdmission

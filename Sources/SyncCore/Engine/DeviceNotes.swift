@@ -1,38 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// The name of a device, which a person has chosen and others read.
-///
-/// It has 1 to 64 characters, none of which moves the cursor, hides text, or changes its direction, because it is shown on terminals.
-package struct DeviceName: Hashable, Sendable {
-    package let text: String
-
-    package static let largestCharacterCount = 64
-
-    /// Returns nil unless the name can be shown.
-    package init?(_ text: String) {
-        guard !text.isEmpty, text.count <= Self.largestCharacterCount, text.utf8.count <= BatchNotes.largestNameByteCount,
-            text.unicodeScalars.allSatisfy(Self.isShowable), text.contains(where: { !$0.isWhitespace })
-        else { return nil }
-        self.text = text
-    }
-
-    /// Parses what a member has sent.
-    init?(_ bytes: [UInt8]) {
-        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
-        self.init(text)
-    }
-
-    var bytes: [UInt8] { Array(text.utf8) }
-
-    private static func isShowable(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: false
-        default: true
-        }
-    }
-}
-
 /// What the members of a circle have told of themselves in their batches, as stored in the ledger.
 package struct DeviceNotes: Equatable, Sendable {
     package struct Entry: Equatable, Sendable {
@@ -62,7 +30,7 @@ package struct DeviceNotes: Equatable, Sendable {
 
     /// Also of an earlier time: the device's clock may have been set right.
     mutating func note(_ notes: BatchNotes, of device: DeviceID) {
-        entries[device] = Entry(name: DeviceName(notes.deviceName) ?? entries[device]?.name, seconds: notes.seconds)
+        entries[device] = Entry(name: DeviceName(utf8: notes.deviceName) ?? entries[device]?.name, seconds: notes.seconds)
     }
 
     var encoded: [UInt8] {
@@ -70,7 +38,7 @@ package struct DeviceNotes: Equatable, Sendable {
         for (device, entry) in entries.sorted(by: { $0.key < $1.key }) {
             bytes.append(device)
             bytes.append(seconds: entry.seconds)
-            bytes.append(lengthPrefixed: entry.name?.bytes ?? [])
+            bytes.append(lengthPrefixed: entry.name?.utf8 ?? [])
         }
         return bytes
     }
@@ -82,7 +50,7 @@ package struct DeviceNotes: Equatable, Sendable {
             let device = DeviceID(try reader.identifier())
             let seconds = try reader.seconds()
             let name = try reader.counted(atMost: BatchNotes.largestNameByteCount)
-            entries[device] = Entry(name: DeviceName(name), seconds: seconds)
+            entries[device] = Entry(name: DeviceName(utf8: name), seconds: seconds)
         }
     }
 }

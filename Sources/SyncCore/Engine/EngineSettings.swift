@@ -52,7 +52,7 @@ extension Membership {
     /// Stores the membership of a device that was admitted, with the statements that prove it.
     package func store(name: DeviceName, statements: [Statement], in ledger: any SyncWriting) throws(KeychainFailure) {
         for statement in statements { try ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
-        try ledger.set(.ownName, to: name.bytes)
+        try ledger.set(.ownName, to: name.utf8)
         try ledger.set(.membership, to: encoded)
     }
 }

@@ -10,7 +10,7 @@ extension EngineStep {
             let code = try cipher.circleCode(circle, recoveryKit: kit)
             try admit(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys, .owner, circleCode: code)
         case .rename(let name):
-            try ledger.set(.ownName, to: name.bytes)
+            try ledger.set(.ownName, to: name.utf8)
             engine.memory.isNameNew = true
         case .remove(let subject): try remove(subject)
         case .acceptDeletions:

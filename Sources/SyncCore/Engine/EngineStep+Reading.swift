@@ -37,7 +37,7 @@ extension EngineStep {
             engine.memory.listedPieces = Set(
                 parsed.compactMap { name in if case .piece(let hash) = name { hash } else { nil } })
             try abandonStalledAbsorption()
-        case .joinMessages: break
+        case .joinMessages: effects += try InvitationRecords.clean(listed: names, now: now, in: ledger)
         }
     }
 

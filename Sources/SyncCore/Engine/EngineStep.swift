@@ -48,6 +48,7 @@ struct EngineStep {
         case .wake:
             try settleWaiting()
             effects += [.list(.statements), .list(.batches), .list(.checkpoints), .list(.pieces)]
+            if try InvitationRecords.isCleaningDue(now: now, in: ledger) { effects.append(.list(.joinMessages)) }
             // Nothing else is read before this round's statements are known.
             engine.memory.listedFolders.remove(.statements)
             engine.memory.reading = []

@@ -9,7 +9,11 @@ package import KeychainCore
 ///     offer   = version (1) ‖ circle (16) ‖ approver (16) ‖ SHA-256(approver's nonce) (32)
 ///     request = version (1) ‖ SHA-256(offer) (32) ‖ public keys (96) ‖ joiner's nonce (32) ‖ counted device name
 ///     reveal  = version (1) ‖ approver's nonce (32) ‖ SHA-256(request) (32)
-///     answer  = version (1) ‖ counted founding statement ‖ counted admission ‖ marks ‖ presence (1) ‖ [checkpoint (32)]
+///     answer  = version (1) ‖ approver's public keys (96) ‖ counted founding statement ‖ counted admission ‖ marks
+///               ‖ presence (1) ‖ [checkpoint (32)] ‖ signature (64)
+///
+/// The signature of the answer covers a label, the request's hash, and the hash of everything before the signature. The offer has the hash of the
+/// approver's public keys, so storage that has a leaked code cannot alter the answer either.
 package enum JoinMessage: Hashable, Sendable {
     case offer(Offer)
     case request(Request)
@@ -43,20 +47,34 @@ package enum JoinMessage: Hashable, Sendable {
     }
 
     package struct Answer: Hashable, Sendable {
+        package let approver: DevicePublicKeys
         package let founding: [UInt8]
         package let admission: [UInt8]
         package let marks: [LogMark]
         package let checkpoint: CheckpointHash?
+        package var signature: [UInt8]
 
-        package init(founding: [UInt8], admission: [UInt8], marks: [LogMark], checkpoint: CheckpointHash?) {
+        /// Creates an answer that is not signed yet.
+        package init(
+            approver: DevicePublicKeys, founding: [UInt8], admission: [UInt8], marks: [LogMark], checkpoint: CheckpointHash?,
+            signature: [UInt8] = []
+        ) {
+            self.approver = approver
             self.founding = founding
             self.admission = admission
             self.marks = marks
             self.checkpoint = checkpoint
+            self.signature = signature
         }
     }
 
     package static let nonceByteCount = 32
+    package static let kinds: ClosedRange<UInt8> = 1...4
+    /// No sealed message is larger: the answer has the most, with two statements and the largest number of marks.
+    package static let largestSealedByteCount = 131_072
+    private static let largestFoundingByteCount = 512
+    /// The size of an admission with the largest number of heads, rounded up.
+    private static let largestAdmissionByteCount = 16_384
     private static let version: UInt8 = 1
 
     /// The kind under which the message is sealed.
@@ -84,13 +102,28 @@ package enum JoinMessage: Hashable, Sendable {
         case .reveal(let nonce, let request):
             bytes.append(contentsOf: nonce)
             bytes.append(request)
-        case .answer(let answer):
-            bytes.append(lengthPrefixed: answer.founding)
-            bytes.append(lengthPrefixed: answer.admission)
-            bytes.append(marks: answer.marks)
-            bytes.append(answer.checkpoint == nil ? 0 : 1)
-            if let checkpoint = answer.checkpoint { bytes.append(checkpoint) }
+        case .answer(let answer): bytes = Self.unsignedBytes(answer) + answer.signature
         }
+        return bytes
+    }
+
+    private static func unsignedBytes(_ answer: Answer) -> [UInt8] {
+        var bytes: [UInt8] = [version]
+        bytes.append(answer.approver)
+        bytes.append(lengthPrefixed: answer.founding)
+        bytes.append(lengthPrefixed: answer.admission)
+        bytes.append(marks: answer.marks)
+        bytes.append(answer.checkpoint == nil ? 0 : 1)
+        if let checkpoint = answer.checkpoint { bytes.append(checkpoint) }
+        return bytes
+    }
+
+    /// Returns what the approver signs: a label, the hash of the request, and the hash of the answer without its signature.
+    package static func signedMessage(_ answer: Answer, to request: Request, cipher: any CircleCipher) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append("keychain sync answer v1")
+        bytes.append(cipher.hash(JoinMessage.request(request).encoded))
+        bytes.append(cipher.hash(unsignedBytes(answer)))
         return bytes
     }
 
@@ -112,13 +145,17 @@ package enum JoinMessage: Hashable, Sendable {
             let nonce = try reader.bytes(Self.nonceByteCount)
             self = .reveal(nonce: nonce, request: try reader.hash())
         case 4:
-            let founding = try reader.counted(atMost: Statement.largestByteCount)
-            let admission = try reader.counted(atMost: Statement.largestByteCount)
+            let approver = try reader.publicKeys()
+            let founding = try reader.counted(atMost: Self.largestFoundingByteCount)
+            let admission = try reader.counted(atMost: Self.largestAdmissionByteCount)
             let marks = try reader.marks(atMost: BatchNotes.largestMarkCount)
             let presence = try reader.byte()
             guard presence <= 1 else { throw .malformed }
             let checkpoint = presence == 1 ? try reader.hash() : nil
-            self = .answer(Answer(founding: founding, admission: admission, marks: marks, checkpoint: checkpoint))
+            self = .answer(
+                Answer(
+                    approver: approver, founding: founding, admission: admission, marks: marks, checkpoint: checkpoint,
+                    signature: try reader.bytes(LogMark.signatureByteCount)))
         default: throw .newer
         }
         try reader.end()
