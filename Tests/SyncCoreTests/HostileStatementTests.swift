@@ -122,9 +122,91 @@ struct HostileStatementTests {
             #expect(bench.value(device, 9) == 99)
         }
     }
+
+    /// Device 0 reads the first ones, and device 1 the others, which come before them in the order of hashes.
+    @Test("A writer that shows two halves of its statements to two devices does not part them", arguments: [false, true])
+    func twoHalves(isAttacked: Bool) throws {
+        var limits = SyncLimits()
+        limits.statementsOfDevice = 64
+        var bench = try EngineBench([.owner, .owner, .writer], limits: limits)
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2])
+        let heads = try #require(bench.machines[2].engine?.roster?.heads)
+        if isAttacked {
+            try bench.publishChain(by: 2, from: heads, count: 64) { $0.bytes[0] >= 128 }
+            for _ in 0..<2 { try bench.run(0) }
+            try bench.publishChain(by: 2, from: heads, count: 64) { $0.bytes[0] < 128 }
+        }
+        for _ in 0..<4 {
+            try bench.exchange([1, 0])
+            bench.now += 4_000
+        }
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        bench.put(0, 2, date: 1_000, value: 777)
+        for _ in 0..<4 {
+            try bench.exchange([0, 1])
+            bench.now += 4_000
+        }
+        bench.put(1, 4, date: 2_000, value: 444)
+        try bench.exchange([1, 0, 2])
+        #expect(bench.members(1) == [0, 1])
+        #expect(bench.value(1, 2) == 777)
+        #expect(bench.value(0, 4) == 444)
+        #expect(bench.value(2, 4) == nil)
+    }
+
+    /// It dates back the admissions of writers, and their statements.
+    @Test("A removed owner does not use up the room for the statements of members")
+    func room() throws {
+        var limits = SyncLimits()
+        limits.statementsOfDevice = 32
+        limits.statementsOfCircle = 256
+        var bench = try EngineBench([.owner, .owner, .writer, .owner], limits: limits)
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1, 2, 3])
+        let heads = try #require(bench.machines[1].engine?.roster?.heads)
+        try bench.run(0, .command(.remove(bench.machines[1].id)))
+        try bench.exchange([0, 2, 3])
+        for number in 0..<9 as Range<UInt8> {
+            let writer = EngineBench.Machine(keys: FakeDeviceKeys(seed: [100 + number]), role: .writer, cipher: bench.cipher)
+            let admission = Statement.Admission(device: writer.id, keys: writer.keys.publicKeys, role: .writer, circleCode: nil)
+            var last = try bench.forgeStatement(by: bench.machines[1], .admit(admission), heads: heads)
+            for _ in 0..<31 { last = try bench.forgeStatement(by: writer, .witness, heads: [last]) }
+        }
+        for _ in 0..<3 { try bench.run(3) }
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        bench.put(0, 2, date: 9, value: 777)
+        for _ in 0..<3 {
+            try bench.exchange([0, 3])
+            bench.now += 4_000
+        }
+        #expect(bench.members(3) == [0, 3])
+        #expect(bench.value(3, 2) == 777)
+    }
 }
 
 extension EngineBench {
+    /// Publishes statements of a member, each of which lists the one before, and whose hashes fulfil a condition.
+    fileprivate mutating func publishChain(
+        by device: Int, from heads: [StatementHash], count: Int, where isWanted: (StatementHash) -> Bool
+    ) throws {
+        let circle = try #require(machines[0].engine?.membership.circle)
+        var heads = heads
+        var number: UInt64 = 0
+        var published = 0
+        while published < count {
+            number += 1
+            let rekeying = Statement.Rekeying(
+                lane: .afterFirstUnlock, generation: 1, key: LaneKeyID(Identifier128(high: 6, low: number)), boxes: [], olderKeys: [])
+            let statement = try Statement(
+                .rekey(rekeying), circle: circle, author: machines[device].id, heads: heads, keys: machines[device].keys, cipher: cipher)
+            guard isWanted(statement.hash) else { continue }
+            objects[ObjectName.statement(statement.hash).text] = statement.encoded
+            heads = [statement.hash]
+            published += 1
+        }
+    }
+
     /// Publishes a statement of a machine that need not be one of the bench, and returns its hash.
     fileprivate mutating func forgeStatement(by author: Machine, _ body: Statement.Body, heads: [StatementHash]) throws -> StatementHash {
         let circle = try #require(machines[0].engine?.membership.circle)

@@ -45,11 +45,18 @@ extension EngineStep {
 
     /// Returns whether a received statement may count, and its author has not made too many.
     ///
-    /// Each device has a share of its own, so none keeps another one's removal from being read.
+    /// Each device has a share of its own, so none keeps another one's removal from being read. Another device may have read other statements of an
+    /// author who makes more: what a member's statement rests on is read beyond the share, for at most as many shares as there are members. This, and
+    /// what devices have stated that are no members, may take half of the room for all statements.
     private func isAcceptable(_ statement: Statement) -> Bool {
+        let count = engine.memory.statementCounts[statement.author] ?? 0
+        let isInShare = count < limits.statementsOfDevice
+        let isNeeded = roster.dependents[statement.hash]?.contains { $0 != statement.author } ?? false
+        let total = engine.memory.statements.count + engine.memory.receivedStatements.count
+        let isMember = roster.members[statement.author] != nil
         guard statement.circle == circle || isPlanted(.statementsOfOtherCircles),
-            (engine.memory.statementCounts[statement.author] ?? 0) < limits.statementsOfDevice,
-            engine.memory.statements.count + engine.memory.receivedStatements.count < StatementGraph.largestCount,
+            isInShare || isNeeded && count / limits.statementsOfDevice < roster.members.count,
+            total < (isInShare && isMember ? limits.statementsOfCircle : limits.statementsOfCircle / 2),
             let signer = signingKey(of: statement)
         else { return false }
         return cipher.isValid(statement.signature, of: Statement.signedMessage(statement.hash), by: signer)

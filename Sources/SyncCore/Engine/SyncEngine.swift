@@ -78,6 +78,8 @@ package struct SyncLimits: Sendable {
     package var concurrentReads = 64
     /// The number of statements of one device that count.
     package var statementsOfDevice = 4_096
+    /// The number of statements of all devices that are stored.
+    package var statementsOfCircle = StatementGraph.largestCount
     /// Deletions up to this number, or up to a tenth of all items, need no confirmation.
     package var unconfirmedDeletions: UInt64 = 100
     /// A checkpoint is due when so many batches in the storage are covered by none.

@@ -13,6 +13,8 @@ package struct Roster: Sendable {
     package private(set) var counted: Set<StatementHash> = []
     /// The statements that a statement of a writer or an owner names and that are not there.
     package private(set) var missing: Set<StatementHash> = []
+    /// The writers and owners of whose statements some do not count because a statement is not there.
+    package private(set) var dependents: [StatementHash: Set<DeviceID>] = [:]
     /// The checkpoints of removed devices that stay usable.
     package private(set) var listedCheckpoints: Set<CheckpointHash> = []
     /// The lane keys, in ascending order of lane, generation, and identifier.
@@ -68,6 +70,7 @@ package struct Roster: Sendable {
         for (author, head) in graph.missing where members[author]?.role.mayWrite == true {
             missing.insert(head)
         }
+        dependents = graph.dependents.mapValues { authors in authors.filter { members[$0]?.role.mayWrite == true } }
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
         for (index, record) in laneKeys.enumerated() { laneKeyIndices[record.key, default: []].append(index) }
         noteAuthors(graph, authority)

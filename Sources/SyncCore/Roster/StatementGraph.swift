@@ -20,6 +20,8 @@ struct StatementGraph {
     private(set) var known: [NumberSet] = []
     /// The statements that are not there although others name them, each with the author of such a statement.
     private(set) var missing: [(author: DeviceID, head: StatementHash)] = []
+    /// The authors of all statements that do not count because a statement is not there.
+    private(set) var dependents: [StatementHash: Set<DeviceID>] = [:]
     private var numbersOfAuthor: [DeviceID: [Int]] = [:]
     private var keysOfDevice: [DeviceID: DevicePublicKeys] = [:]
     private var devicesOfKeys: [DevicePublicKeys: Set<DeviceID>] = [:]
@@ -35,8 +37,9 @@ struct StatementGraph {
         var positions: [StatementHash: Int] = [:]
         for (position, statement) in sorted.enumerated() { positions[statement.hash] = position }
         let predecessors = sorted.map { $0.heads.compactMap { positions[$0] } }
+        let order = Self.order(predecessors)
         var numbers: [Int?] = Array(repeating: nil, count: sorted.count)
-        for position in Self.order(predecessors) {
+        for position in order {
             let statement = sorted[position]
             let isComplete = predecessors[position].count == statement.heads.count
             if !isComplete {
@@ -46,6 +49,19 @@ struct StatementGraph {
             guard isComplete && known.count == statement.heads.count || isPlanted(.incompleteStatements) else { continue }
             numbers[position] = statements.count
             add(statement, knowing: known)
+        }
+        guard !missing.isEmpty else { return }
+        // A statement comes after its predecessors, so its own dependents are complete before they are passed on to these.
+        var authors: [Int: Set<DeviceID>] = [:]
+        for position in order.reversed() where numbers[position] == nil {
+            let own = authors[position, default: []].union([sorted[position].author])
+            for head in sorted[position].heads {
+                if let predecessor = positions[head] {
+                    if numbers[predecessor] == nil { authors[predecessor, default: []].formUnion(own) }
+                } else {
+                    dependents[head, default: []].formUnion(own)
+                }
+            }
         }
     }
 
