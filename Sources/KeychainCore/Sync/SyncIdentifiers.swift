@@ -30,7 +30,9 @@ package struct CircleID: SyncIdentifier {
     package init(_ value: Identifier128) { self.value = value }
 }
 
-/// Identifies a device: the first 16 bytes of the hash of its public keys, so that two devices with one identifier have the same keys.
+/// Identifies a device: the first 16 bytes of a hash of its public keys and its role.
+///
+/// Two devices with one identifier have the same keys, and no role ever changes.
 package struct DeviceID: SyncIdentifier {
     package let value: Identifier128
     package init(_ value: Identifier128) { self.value = value }
