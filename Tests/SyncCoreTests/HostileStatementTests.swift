@@ -84,7 +84,7 @@ struct HostileStatementTests {
         var bench = try EngineBench([.owner, .writer, .owner])
         bench.put(0, 1, date: 5, value: 1)
         try bench.exchange([0, 1, 2])
-        try bench.flood(by: 1, count: count, admitted: 1) { $0.bytes[0] < 8 }
+        try bench.flood(by: 1, count: count, after: [bench.admission(of: 1)]) { $0.bytes[0] < 8 }
         for _ in 0..<2 {
             try bench.run(2)
             bench.now += 4_000
@@ -109,7 +109,7 @@ struct HostileStatementTests {
         bench.put(new, 9, date: 9, value: 99)
         try bench.run(new)
         bench.hidden[0] = Set(bench.objects.keys).subtracting(before)
-        try bench.flood(by: 1, count: isFlooded ? 300 : 0, admitted: 1) { $0.bytes[0] >= 248 }
+        try bench.flood(by: 1, count: isFlooded ? 300 : 0, after: [bench.admission(of: 1)]) { $0.bytes[0] >= 248 }
         for _ in 0..<2 { try bench.run(3) }
         try bench.run(0, .command(.remove(bench.machines[2].id)))
         bench.hidden = [:]
@@ -133,9 +133,9 @@ struct HostileStatementTests {
         try bench.exchange([0, 1, 2])
         let heads = try #require(bench.machines[2].engine?.roster?.heads)
         if isAttacked {
-            try bench.publishChain(by: 2, from: heads, count: 64) { $0.bytes[0] >= 128 }
+            try bench.flood(by: 2, count: 64, after: heads, isChain: true) { $0.bytes[0] >= 128 }
             for _ in 0..<2 { try bench.run(0) }
-            try bench.publishChain(by: 2, from: heads, count: 64) { $0.bytes[0] < 128 }
+            try bench.flood(by: 2, count: 64, after: heads, isChain: true) { $0.bytes[0] < 128 }
         }
         for _ in 0..<4 {
             try bench.exchange([1, 0])
@@ -186,27 +186,6 @@ struct HostileStatementTests {
 }
 
 extension EngineBench {
-    /// Publishes statements of a member, each of which lists the one before, and whose hashes fulfil a condition.
-    fileprivate mutating func publishChain(
-        by device: Int, from heads: [StatementHash], count: Int, where isWanted: (StatementHash) -> Bool
-    ) throws {
-        let circle = try #require(machines[0].engine?.membership.circle)
-        var heads = heads
-        var number: UInt64 = 0
-        var published = 0
-        while published < count {
-            number += 1
-            let rekeying = Statement.Rekeying(
-                lane: .afterFirstUnlock, generation: 1, key: LaneKeyID(Identifier128(high: 6, low: number)), boxes: [], olderKeys: [])
-            let statement = try Statement(
-                .rekey(rekeying), circle: circle, author: machines[device].id, heads: heads, keys: machines[device].keys, cipher: cipher)
-            guard isWanted(statement.hash) else { continue }
-            objects[ObjectName.statement(statement.hash).text] = statement.encoded
-            heads = [statement.hash]
-            published += 1
-        }
-    }
-
     /// Publishes a statement of a machine that need not be one of the bench, and returns its hash.
     fileprivate mutating func forgeStatement(by author: Machine, _ body: Statement.Body, heads: [StatementHash]) throws -> StatementHash {
         let circle = try #require(machines[0].engine?.membership.circle)
@@ -215,15 +194,24 @@ extension EngineBench {
         return statement.hash
     }
 
-    /// Publishes statements of a member about made-up keys that know only the admission of a device, and whose hashes fulfil a condition.
-    fileprivate mutating func flood(by device: Int, count: Int, admitted: Int, where isWanted: (StatementHash) -> Bool) throws {
-        let circle = try #require(machines[0].engine?.membership.circle)
+    /// Returns the statement that makes a device a member.
+    fileprivate func admission(of device: Int) throws -> StatementHash {
         let cipher = cipher
         let admission = try machines[0].ledger.statements().first { entry in
             guard case .admit(let admission) = try Statement(entry.bytes, cipher: cipher).body else { return false }
-            return admission.device == machines[admitted].id
+            return admission.device == machines[device].id
         }
-        let head = try #require(admission).hash
+        return try #require(admission).hash
+    }
+
+    /// Publishes statements of a member about made-up keys whose hashes fulfil a condition.
+    ///
+    /// Each of them lists `heads` or, in a chain, the one before.
+    fileprivate mutating func flood(
+        by device: Int, count: Int, after heads: [StatementHash], isChain: Bool = false, where isWanted: (StatementHash) -> Bool
+    ) throws {
+        let circle = try #require(machines[0].engine?.membership.circle)
+        var heads = heads
         var published = 0
         var number: UInt64 = 0
         while published < count {
@@ -231,10 +219,11 @@ extension EngineBench {
             let rekeying = Statement.Rekeying(
                 lane: .afterFirstUnlock, generation: 1, key: LaneKeyID(Identifier128(high: 5, low: number)), boxes: [], olderKeys: [])
             let statement = try Statement(
-                .rekey(rekeying), circle: circle, author: machines[device].id, heads: [head], keys: machines[device].keys, cipher: cipher)
+                .rekey(rekeying), circle: circle, author: machines[device].id, heads: heads, keys: machines[device].keys, cipher: cipher)
             guard isWanted(statement.hash) else { continue }
             objects[ObjectName.statement(statement.hash).text] = statement.encoded
             published += 1
+            if isChain { heads = [statement.hash] }
         }
     }
 }
