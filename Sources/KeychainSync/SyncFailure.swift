@@ -12,6 +12,8 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case agentRunning
         /// This device was removed from its circle. Its items stay.
         case removed
+        /// The storage is gone, full, or cannot be used. What could not be sent is sent by the next run.
+        case storage
         /// The keychain is locked, or was not unlocked since the machine was started.
         case locked
         /// The keychain cannot be used. The reason says why.

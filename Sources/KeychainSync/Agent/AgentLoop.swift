@@ -31,7 +31,10 @@ final class AgentLoop {
     private var hasProgressed = false
     private var timer: (time: Double, task: Task<Void, Never>)?
     private var failureCount = 0
+    /// The error of the last call of the storage.
     private var storageError: SyncStorageError?
+    /// The first error in the present round.
+    private var roundError: SyncStorageError?
     private var alarms: Set<SyncAlarm> = []
 
     init(_ host: EngineHost, _ storage: CircleStorage, clock: any WallClock, inbox: AsyncStream<Input>.Continuation) {
@@ -45,8 +48,8 @@ final class AgentLoop {
 
     /// Handles inputs until it is stopped or, with `endsWhenQuiet`, until a round has nothing to do.
     ///
-    /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed`, and with `endsWhenQuiet` the first
-    /// failure of the keychain.
+    /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed`, and with `endsWhenQuiet` also
+    /// `.storage` and the first failure of the keychain.
     func run(_ inputs: AsyncStream<Input>, endsWhenQuiet: Bool) async throws(SyncFailure) {
         try await proceed(endsWhenQuiet)
         for await input in inputs {
@@ -66,7 +69,10 @@ final class AgentLoop {
             }
             guard callCount == 0 else { continue }
             if isStopping { return }
-            if endsWhenQuiet, !isRoundDue, !hasProgressed { return }
+            if endsWhenQuiet, !isRoundDue, !hasProgressed {
+                if let roundError { throw SyncFailure(.storage, roundError.reason) }
+                return
+            }
             try await proceed(endsWhenQuiet)
         }
     }
@@ -77,6 +83,9 @@ final class AgentLoop {
             isRoundDue = false
             areChangesDue = false
             hasProgressed = false
+            roundError = nil
+            // Hints may be lost.
+            wake(at: clock.now() + Self.longestPauseSeconds)
             try await step(.wake, endsWhenQuiet)
         } else if areChangesDue {
             areChangesDue = false
@@ -121,7 +130,7 @@ final class AgentLoop {
                 try await storage.remove(name)
                 return nil
             }
-        case .wake(let time): wake(at: time)
+        case .wake(let time): if time <= clock.now() { isRoundDue = true } else { wake(at: time) }
         case .alarm(.removed): throw SyncFailure(.removed, "this device was removed from its circle")
         case .alarm(let alarm):
             if alarms.insert(alarm).inserted { log.warning("synchronization needs a person: \(alarm)") }
@@ -140,14 +149,17 @@ final class AgentLoop {
     private func note(_ error: SyncStorageError?) {
         if let error {
             if storageError?.code != error.code { log.warning("synchronization waits: \(error.reason)") }
+            roundError = roundError ?? error
             wake(at: clock.now() + 30)
         }
         storageError = error
     }
 
-    /// Begins a round at that time, or after an hour: the clock may be set meanwhile, and hints may be lost.
+    private static let longestPauseSeconds = 3_600.0
+
+    /// Begins a round at that time, or after an hour: the clock may be set meanwhile.
     private func wake(at time: Double) {
-        let time = min(time, clock.now() + 3_600)
+        let time = min(time, clock.now() + Self.longestPauseSeconds)
         if let timer, timer.time <= time { return }
         timer?.task.cancel()
         let seconds = max(time - clock.now(), 0)

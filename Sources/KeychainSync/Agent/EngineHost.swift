@@ -48,15 +48,6 @@ package actor EngineHost {
         return effects
     }
 
-    /// Returns whether everything that programs have written is in the storage, as far as it can be sent now.
-    func isEverythingSent() throws(KeychainFailure) -> Bool {
-        try keychain.readLedger { ledger throws(KeychainFailure) in
-            for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return false }
-            for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty { return false }
-            return try ledger.outgoingNames().isEmpty
-        }
-    }
-
     /// Returns whether a program has changed an item that synchronizes, or the keychain was locked or unlocked, since the last step.
     ///
     /// True if that cannot be found out: the step then fails with the reason.

@@ -62,7 +62,8 @@ public final class SyncAgent: Sendable {
 
     /// Synchronizes until there is nothing to do.
     ///
-    /// - Throws: `.removed` once this device learns of its removal, and `.locked` or `.keychain` if the keychain cannot be used.
+    /// - Throws: `.removed` once this device learns of its removal, `.storage` if a call of the storage failed, and `.locked` or `.keychain` if the
+    ///   keychain cannot be used.
     public func runUntilQuiet() async throws(SyncFailure) { try await run(endsWhenQuiet: true) }
 
     private func run(endsWhenQuiet: Bool) async throws(SyncFailure) {

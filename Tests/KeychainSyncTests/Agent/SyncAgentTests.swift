@@ -128,6 +128,16 @@ struct SyncAgentTests {
         }
     }
 
+    /// One step folds 512 changes.
+    @Test("However much was changed, one run sends it, and one reads it")
+    func manyChanges() async throws {
+        try await withCircle { one, other, storage in
+            for number in 0..<1_300 { try one.put("\(number)", "\(number)") }
+            for machine in [one, other] { try await SyncAgent(machine.keychain, on: storage).runUntilQuiet() }
+            for number in 0..<1_300 { #expect(try other.secret("\(number)") == "\(number)") }
+        }
+    }
+
     @Test("While the agents run, a change reaches the other device, in both directions, also after an unlock")
     func running() async throws {
         try await withCircle { one, other, storage in
@@ -160,7 +170,9 @@ struct SyncAgentTests {
             let hidden = storage.path + "-unmounted"
             try FileManager.default.moveItem(atPath: storage.path, toPath: hidden)
             try one.put("b", "2")
-            for agent in agents { try await agent.runUntilQuiet() }
+            for agent in agents {
+                await #expect { try await agent.runUntilQuiet() } throws: { ($0 as? SyncFailure)?.code == .storage }
+            }
             #expect(try one.secret("a") == "1" && other.secret("a") == "1")
             try FileManager.default.moveItem(atPath: hidden, toPath: storage.path)
             for agent in agents { try await agent.runUntilQuiet() }
