@@ -45,13 +45,14 @@ extension Membership {
             cipher: cipher)
         let membership = Membership(circle: founding.circle, device: device)
         try ledger.insert(OutgoingObject(name: ObjectName.statement(founding.hash).text, bytes: founding.encoded))
-        try membership.store(name: name, statements: [founding], in: ledger)
+        let stored = StoredStatement(hash: founding.hash, bytes: founding.encoded)
+        try membership.store(name: name, statements: [stored], in: ledger)
         return membership
     }
 
     /// Stores the membership of a device that was admitted, with the statements that prove it.
-    package func store(name: DeviceName, statements: [Statement], in ledger: any SyncWriting) throws(KeychainFailure) {
-        for statement in statements { try ledger.insert(StoredStatement(hash: statement.hash, bytes: statement.encoded)) }
+    package func store(name: DeviceName, statements: [StoredStatement], in ledger: any SyncWriting) throws(KeychainFailure) {
+        for statement in statements { try ledger.insert(statement) }
         try ledger.set(.ownName, to: name.utf8)
         try ledger.set(.membership, to: encoded)
     }

@@ -14,10 +14,9 @@ package struct JoinedCircle: Hashable, Sendable {
     /// The newest checkpoint that the approver knew.
     package let checkpoint: CheckpointHash?
 
-    /// Stores everything in a new ledger.
-    package func store(in ledger: any SyncWriting) throws(KeychainFailure) {
-        try ledger.set(.membership, to: membership.encoded)
-        for statement in statements { try ledger.insert(statement) }
+    /// Stores everything, and the name that the person has given the device, in a new ledger.
+    package func store(name: DeviceName, in ledger: any SyncWriting) throws(KeychainFailure) {
+        try membership.store(name: name, statements: statements, in: ledger)
         for mark in marks { try ledger.insert(mark, isToReport: false) }
     }
 }

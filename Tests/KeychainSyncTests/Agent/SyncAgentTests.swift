@@ -41,9 +41,8 @@ private struct Machine {
         }
         let membership = Membership(circle: try #require(circle), device: DeviceID(of: keys.publicKeys, role: role, cipher: cipher))
         let deviceName = try #require(DeviceName(name))
-        let parsed = try statements.map { try Statement($0.bytes, cipher: cipher) }
         try keychain.synchronize { ledger, _ throws(KeychainFailure) in
-            try membership.store(name: deviceName, statements: parsed, in: ledger)
+            try membership.store(name: deviceName, statements: statements, in: ledger)
         }
     }
 
