@@ -43,6 +43,13 @@ struct RosterBench {
             .admit(.init(device: id(device), keys: keys(device).publicKeys, role: role, circleCode: nil)), by: author, knowing: known)
     }
 
+    /// Admits a recovery kit.
+    mutating func admitKit(_ kit: Int, by author: Int, knowing known: [Int]) throws -> Int {
+        let code = [UInt8](repeating: 7, count: 32)
+        return try add(
+            .admit(.init(device: id(kit), keys: keys(kit).publicKeys, role: .owner, circleCode: code)), by: author, knowing: known)
+    }
+
     @discardableResult
     mutating func remove(_ device: Int, by author: Int, knowing known: [Int]) throws -> Int {
         try add(.remove(.init(device: id(device), checkpoints: [])), by: author, knowing: known)
@@ -162,6 +169,29 @@ struct RosterTests {
         try bench.add(.witness, by: 0, knowing: [stranger])
         roster = Roster(bench.statements.filter { $0.hash != bench.statements[hidden].hash }, circle: bench.circle)
         #expect(roster.members[bench.id(3)] != nil)
+    }
+
+    /// The accomplice does not list what the kit has stated.
+    @Test("An accomplice that removes the recovery kit does not bring back whom the kit has removed")
+    func removalOfKit() throws {
+        var bench = try RosterBench()
+        let kit = try bench.admitKit(9, by: 0, knowing: [0])
+        let accomplice = try bench.admit(1, by: 0, knowing: [kit])
+        let thief = try bench.admit(2, by: 0, knowing: [accomplice])
+        try bench.remove(2, by: 9, knowing: [thief])
+        try bench.remove(9, by: 1, knowing: [thief])
+        #expect(bench.members == [0, 1])
+    }
+
+    @Test("What a recovery kit states is void with its admission")
+    func voidKit() throws {
+        var bench = try RosterBench()
+        let thief = try bench.admit(1, by: 0, knowing: [0])
+        let other = try bench.admit(2, by: 0, knowing: [thief])
+        try bench.remove(1, by: 0, knowing: [other])
+        let kit = try bench.admitKit(9, by: 1, knowing: [other])
+        try bench.remove(0, by: 9, knowing: [kit])
+        #expect(bench.members == [0, 2])
     }
 
     @Test("A lane key is usable if every member has it and no other device; its generation is at most one higher")
