@@ -141,11 +141,10 @@ private struct CircleKeyItems {
             var attributes = key.attributes
             attributes[.generic] = .data(Data(publicKeys))
             // Copied for as long as it takes to seal it, as the secret of any item that a program adds.
-            var bytes = unsafe secret.secret.withBytes { unsafe Array($0) }
-            defer { bytes.wipe() }
+            let copy = unsafe secret.secret.withBytes { unsafe Data($0) }
             _ = try keychain.add(
                 AddRequest(
-                    itemClass: .genericPassword, attributes: attributes, secret: Data(bytes),
+                    itemClass: .genericPassword, attributes: attributes, secret: copy,
                     accessControl: AccessControl(key.accessibility)))
         }
     }

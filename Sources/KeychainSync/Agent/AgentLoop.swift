@@ -55,9 +55,7 @@ final class AgentLoop {
         for await input in inputs {
             switch input {
             case .storageChanged: isRoundDue = true
-            case .keychainChanged:
-                // Most changes are of other items, or this agent's own.
-                areChangesDue = true
+            case .keychainChanged: areChangesDue = true
             case .timer:
                 timer = nil
                 isRoundDue = true
@@ -89,6 +87,7 @@ final class AgentLoop {
             try await step(.wake, endsWhenQuiet)
         } else if areChangesDue {
             areChangesDue = false
+            // Most changes are of other items, or this agent's own.
             if await host.mustLookAtItems() { try await step(.itemsChanged, endsWhenQuiet) }
         }
     }

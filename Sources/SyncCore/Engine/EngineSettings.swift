@@ -75,8 +75,6 @@ struct OwnLogs {
         set { logs[lane] = newValue }
     }
 
-    func contains(_ log: LogID) -> Bool { Lane.allCases.contains { logs[$0]?.log == log } }
-
     var encoded: [UInt8] {
         var bytes: [UInt8] = [1]
         for lane in Lane.allCases {
@@ -99,7 +97,7 @@ struct OwnLogs {
     }
 }
 
-/// A list of origins or names, as stored in the ledger.
+/// Encodings of lists: of statements and names as stored in the ledger, and of origins for a hash.
 enum StoredList {
     static func encoded(_ origins: [Origin]) -> [UInt8] {
         var bytes: [UInt8] = [1]
@@ -109,17 +107,6 @@ enum StoredList {
             bytes.append(origin.hash)
         }
         return bytes
-    }
-
-    static func origins(_ bytes: [UInt8]?) throws(FormatError) -> [Origin] {
-        guard let bytes else { return [] }
-        var reader = FieldReader(bytes)
-        try reader.version(1)
-        var origins: [Origin] = []
-        while reader.remaining > 0 {
-            origins.append(Origin(log: LogID(try reader.identifier()), number: try reader.uint64(), hash: try reader.identifier()))
-        }
-        return origins
     }
 
     static func encoded(_ hashes: [StatementHash]) -> [UInt8] {

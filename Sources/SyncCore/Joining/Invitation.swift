@@ -111,8 +111,7 @@ package struct Invitation: Sendable {
     private mutating func ask(_ candidate: Candidate) throws(KeychainFailure) -> [SyncEffect] {
         state = .asking(candidate)
         let hash = cipher.hash(JoinMessage.request(candidate.request).encoded)
-        let effects = [try folder.publish(.reveal(nonce: nonce, request: hash))]
-        return effects
+        return [try folder.publish(.reveal(nonce: nonce, request: hash))]
     }
 
     /// Returns the device of a request; nil if it cannot be admitted, or has a name that cannot be shown.
