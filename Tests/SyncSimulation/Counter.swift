@@ -30,6 +30,7 @@ enum SimulatedState: String, CaseIterable {
     case checkpointWithUselessPiece = "checkpoint of a member with a useless piece"
     case checkpointOfMadeUpBatch = "checkpoint of a member that covers a batch which never existed"
     case statementOfAnotherCircle = "statement of another circle"
+    case incompleteAdmission = "admission by an owner that rests on a statement which never existed"
     case statementOfAReader = "statement of a reader"
     case laneKeyWithoutAMember = "lane key that a member does not get"
     case laneKeyOfOthers = "lane key that differs between members"

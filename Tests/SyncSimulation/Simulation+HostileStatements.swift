@@ -2,12 +2,35 @@
 internal import KeychainCore
 internal import SyncCore
 
-/// Statements of strangers and readers, and lane keys of members whose programs are altered.
+/// Statements of strangers, readers, and altered programs of owners, and lane keys of members whose programs are altered.
 extension Simulation {
-    /// A stranger founds a circle of its own, or a reader makes a statement that it may not make.
+    /// A statement that never existed, which devices wait for.
+    private mutating func missingHead() -> StatementHash {
+        let hash = StatementHash(prefix: Identifier128(high: random.next(), low: random.next()), suffix: Identifier128(high: 0, low: 0))
+        missingHeads.insert(hash)
+        return hash
+    }
+
+    /// An owner's program admits a stranger by a statement that rests on one that never existed.
+    ///
+    /// What it knew cannot be judged, so it does not count.
+    private mutating func forgeIncompleteAdmission(of stranger: DeviceID, _ keys: DevicePublicKeys, _ circle: CircleID) throws {
+        let owners = remaining.filter { devices[$0].role == .owner && !devices[$0].mayBeVoid }
+        guard let owner = random.element(of: owners), let heads = devices[owner].engine?.roster?.heads, !heads.isEmpty else { return }
+        let body = Statement.Body.admit(.init(device: stranger, keys: keys, role: .owner, circleCode: nil))
+        let statement = try Statement(
+            body, circle: circle, author: devices[owner].id, heads: (heads.prefix(3) + [missingHead()]).sorted(), keys: devices[owner].keys,
+            cipher: cipher)
+        forgedDevices.insert(stranger)
+        place("m/" + statement.hash.hexadecimal, statement.encoded)
+        counters.count(.incompleteAdmission)
+    }
+
+    /// A stranger founds a circle of its own, a reader makes a statement that it may not make, or an owner one that is incomplete.
     mutating func forgeStatement(_ circle: CircleID) throws {
         let strangerKeys = try parts.keys(seed: [UInt8(truncatingIfNeeded: random.next()), 3])
         let stranger = DeviceID(of: strangerKeys.publicKeys, role: .owner, cipher: cipher)
+        if random.chance(0.3) { return try forgeIncompleteAdmission(of: stranger, strangerKeys.publicKeys, circle) }
         guard let reader = devices.first(where: { $0.role == .reader && !$0.isRemoved }), random.chance(0.8) else {
             var nonce: [UInt8] = []
             for _ in 0..<4 { nonce.append(littleEndian: random.next()) }
@@ -31,9 +54,7 @@ extension Simulation {
         default: body = .rekey(try rekeying(.afterFirstUnlock, 1, try cipher.makeLaneKey(), circle) { _ in true })
         }
         if random.chance(0.5) {
-            // A statement that never existed.
-            heads = [StatementHash(prefix: Identifier128(high: random.next(), low: random.next()), suffix: Identifier128(high: 0, low: 0))]
-            missingHeads.formUnion(heads)
+            heads = [missingHead()]
         }
         let statement = try Statement(
             body, circle: circle, author: reader.id, heads: heads, keys: reader.keys, cipher: cipher)

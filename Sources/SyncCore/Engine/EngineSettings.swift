@@ -178,6 +178,10 @@ struct Waits: Equatable {
     ///
     /// Another one begins another wait, which has its own reason.
     var waitedFor: Set<ObjectHash> = []
+    /// The lanes that were locked, with changes to send, when such a wait ended.
+    ///
+    /// They do not wait again: a lane that is unlocked for less than an hour at a time would never be sent if something new were missing each time.
+    var overdueLanes: Set<Lane> = []
 
     init() {}
 
@@ -187,6 +191,8 @@ struct Waits: Equatable {
             bytes.append(time == nil ? 0 : 1)
             if let time { bytes.append(seconds: time) }
         }
+        bytes.append(UInt8(overdueLanes.count))
+        for lane in overdueLanes.sorted() { bytes.append(lane.rawValue) }
         for hash in waitedFor.sorted() { bytes.append(hash) }
         return bytes
     }
@@ -196,6 +202,10 @@ struct Waits: Equatable {
         try reader.version(1)
         healingTime = try Self.time(&reader)
         sealingSince = try Self.time(&reader)
+        for _ in 0..<(try reader.byte()) {
+            guard let lane = Lane(rawValue: try reader.byte()) else { throw .malformed }
+            overdueLanes.insert(lane)
+        }
         while reader.remaining > 0 { waitedFor.insert(try reader.hash()) }
     }
 

@@ -67,12 +67,10 @@ extension EngineStep {
     private mutating func usableKey(_ lane: Lane) throws(KeychainFailure) -> (id: LaneKeyID, key: SharedSecretBytes)? {
         let trusted = isHalfOfShareUsed ? device : nil
         let candidates = roster.laneKeys.filter { $0.lane == lane && $0.isUsable(roster, trusting: trusted) }
-        for generation in Set(candidates.map(\.generation)).sorted(by: >) {
-            for record in candidates where record.generation == generation {
-                // The record may have the identifier of a key of the other lane.
-                if let key = try laneKey(record.key), try isNamed(by: record, key) { return (record.key, key) }
-            }
-            if trusted == nil { break }
+        let newest = candidates.map(\.generation).max()
+        for record in candidates where record.generation == newest {
+            // The record may have the identifier of a key of the other lane.
+            if let key = try laneKey(record.key), try isNamed(by: record, key) { return (record.key, key) }
         }
         return nil
     }

@@ -15,10 +15,12 @@ extension EngineStep {
             guard let batches = try unreadableOwnBatches() else { return }
             unreadable = batches
         }
-        guard hasWaited(for: unreadable) else { return }
-        for lane in Lane.allCases where try items.isAvailable(lane) {
+        let hasWaited = try hasWaited(for: unreadable)
+        for lane in Lane.allCases where try items.isAvailable(lane) && (hasWaited || engine.memory.waits.overdueLanes.contains(lane)) {
             while try sealBatch(lane) {}
+            engine.memory.waits.overdueLanes.remove(lane)
         }
+        guard hasWaited else { return }
         while try mustReportMarks(), try sealBatch(.afterFirstUnlock, evenIfEmpty: true) { observe(.reportedMarks) }
         if engine.memory.isNameNew, try sealBatch(.afterFirstUnlock, evenIfEmpty: true) { engine.memory.isNameNew = false }
         engine.memory.maySeal = false
@@ -49,8 +51,10 @@ extension EngineStep {
     /// Waits an hour for statements that members name, and for this device's own batches, then raises an alarm and goes on.
     ///
     /// What is missing afterwards is not waited for again. Something else is, for an hour of its own, but not before something was sealed: so members
-    /// that name one after the other delay each change by an hour.
-    private mutating func hasWaited(for batches: [ListedBatch]) -> Bool {
+    /// that name one after the other delay each change by an hour. A lane that is locked when a wait ends has waited too.
+    private mutating func hasWaited(for batches: [ListedBatch]) throws(KeychainFailure) -> Bool {
+        if let since = engine.memory.waits.sealingSince, engine.memory.unreadableOwn == batches, isWaiting(since: since) { return false }
+        engine.memory.unreadableOwn = nil
         let reasons = roster.missing.union(batches.map { cipher.hash(Array($0.name.utf8)) })
         engine.memory.waits.waitedFor.formIntersection(reasons)
         guard !reasons.isSubset(of: engine.memory.waits.waitedFor) else {
@@ -59,13 +63,22 @@ extension EngineStep {
         }
         let since = engine.memory.waits.sealingSince ?? now
         engine.memory.waits.sealingSince = since
-        guard abs(now - since) >= Self.longestWaitSeconds else {
-            effects.append(.wake(at: since + Self.longestWaitSeconds))
+        guard !isWaiting(since: since) else {
+            engine.memory.unreadableOwn = batches
             return false
         }
         engine.memory.waits.sealingSince = nil
         engine.memory.waits.waitedFor = reasons
         if let missing = roster.missing.sorted().first { effects.append(.alarm(.missingStatement(missing))) }
+        for lane in Lane.allCases where try !items.isAvailable(lane) {
+            if try !candidates(lane, limit: 1).isEmpty { engine.memory.waits.overdueLanes.insert(lane) }
+        }
+        return true
+    }
+
+    private mutating func isWaiting(since: Double) -> Bool {
+        guard abs(now - since) < Self.longestWaitSeconds else { return false }
+        effects.append(.wake(at: since + Self.longestWaitSeconds))
         return true
     }
 

@@ -24,6 +24,7 @@ extension EngineStep {
         engine.memory.roster = Roster(statements, circle: circle)
         observe(.evaluatedStatements)
         engine.memory.openedLanes = []
+        engine.memory.unreadableOwn = nil
         setNothingAside()
         for hash in engine.memory.checkpoints.keys { engine.memory.checkpoints[hash]?.isSetAside = false }
         findUnreadStatements()

@@ -116,6 +116,10 @@ struct EngineMemory {
     var areKeysDue = false
     /// Whether the last listing of batches came after the last sealing.
     var maySeal = false
+    /// The batches of this device's own logs that it could not read when it last began or continued to wait; nil if the wait has to be looked at again.
+    ///
+    /// So an event costs no search of all that is missing.
+    var unreadableOwn: [ListedBatch]?
     /// Whether a person has named this device and no batch says so yet.
     var isNameNew = false
     /// The pending versions that were found not to be sendable, because they are damaged or too large, since the agent was last woken.

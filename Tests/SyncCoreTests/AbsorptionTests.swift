@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+import Testing
+
+/// What remains of absorbing a checkpoint, or of giving it up.
+@Suite("Absorbing checkpoints")
+struct AbsorptionTests {
+    @Test("What a checkpoint that was given up covers is neither removed from the storage nor taken for safe")
+    func checkpointGivenUp() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        try bench.exchange([0, 1, 2])
+        let unknown = bench.madeUpBatch(of: 2)
+        _ = try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: .withoutContent)
+        let batches = bench.batches
+        for _ in 0..<6 { try bench.run(0) }
+        bench.now += 10 * 86_400
+        for _ in 0..<6 { try bench.run(0) }
+        #expect(bench.batches == batches)
+        for name in bench.objects.keys where name.hasPrefix("b/") { bench.objects[name] = nil }
+        let checkpoints = bench.objects.keys.count { $0.hasPrefix("c/") }
+        for _ in 0..<6 {
+            try bench.run(0)
+            bench.now += 3_600
+        }
+        #expect(bench.objects.keys.count { $0.hasPrefix("c/") } == checkpoints + 1)
+    }
+
+    @Test("An author whose checkpoints were absorbed comes before one whose checkpoint never was, also for an agent that runs for moments")
+    func absorbedBefore() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        for round in 1...4 {
+            bench.put(0, round, date: 5, value: UInt64(round), .whenUnlocked)
+            try bench.exchange([0])
+            try bench.replaceBatchesByCheckpoint(of: 0)
+            for _ in 0..<2 { try bench.run(1) }
+            #expect(bench.value(1, round) == UInt64(round))
+            bench.now += 2 * 86_400
+        }
+        bench.put(0, 9, date: 6, value: 9)
+        try bench.exchange([0])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        try bench.run(2)
+        bench.now += 60
+        let unknown = bench.madeUpBatch(of: 2)
+        _ = try bench.forgeCheckpoint(of: 2, covering: [unknown], adding: .versions([]), forging: .withoutContent)
+        for _ in 0..<3 {
+            bench.start(1)
+            try bench.run(1)
+        }
+        #expect(bench.value(1, 9) == 9)
+    }
+
+    /// Its own disk is lost afterwards, so nobody else can say what it had read.
+    @Test("What one device knows of a removed device's log by a checkpoint only is read by all")
+    func marksOfCheckpoint() throws {
+        var bench = try EngineBench([.owner, .owner, .writer, .writer])
+        try bench.exchange([0, 1, 2, 3])
+        bench.put(2, 1, date: 5, value: 1)
+        let batch = try bench.publish(2).filter { $0.hasPrefix("b/") }
+        let bytes = batch.map { ($0, bench.objects[$0]) }
+        try bench.run(3)
+        try bench.replaceBatchesByCheckpoint(of: 3)
+        for _ in 0..<2 { try bench.run(0) }
+        #expect(bench.value(0, 1) == 1)
+        try bench.run(0, .command(.remove(bench.machines[2].id)))
+        try bench.run(0)
+        // The batch is there again, and the checkpoint and what its author has sent are gone.
+        for name in bench.objects.keys where name.hasPrefix("c/") || name.hasPrefix("p/") { bench.objects[name] = nil }
+        for (name, content) in bytes { bench.objects[name] = content }
+        for _ in 0..<2 { try bench.exchange([1, 0]) }
+        #expect(bench.value(1, 1) == 1)
+        #expect(bench.live(1) == bench.live(0))
+    }
+}
