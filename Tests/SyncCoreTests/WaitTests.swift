@@ -61,7 +61,9 @@ struct WaitTests {
         #expect(bench.value(1, 2) == 2)
     }
 
-    /// What the machine waited for arrived after a minute. Hours later it is restored, and sees a part of its own batch.
+    /// What the machine waited for arrived after a minute.
+    ///
+    /// Hours later it is restored, and sees a part of its own batch.
     @Test("A wait that ended before its time does not shorten the next one")
     func nextWait() throws {
         var bench = try EngineBench()

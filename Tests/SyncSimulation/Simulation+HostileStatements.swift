@@ -4,11 +4,9 @@ internal import SyncCore
 
 /// Statements of strangers, readers, and altered programs of owners, and lane keys of members whose programs are altered.
 extension Simulation {
-    /// A statement that never existed, which devices wait for.
+    /// The hash of a statement that never existed.
     private mutating func missingHead() -> StatementHash {
-        let hash = StatementHash(prefix: Identifier128(high: random.next(), low: random.next()), suffix: Identifier128(high: 0, low: 0))
-        missingHeads.insert(hash)
-        return hash
+        StatementHash(prefix: Identifier128(high: random.next(), low: random.next()), suffix: Identifier128(high: 0, low: 0))
     }
 
     /// An owner's program admits a stranger by a statement that rests on one that never existed.
@@ -55,6 +53,7 @@ extension Simulation {
         }
         if random.chance(0.5) {
             heads = [missingHead()]
+            missingHeads.formUnion(heads)
         }
         let statement = try Statement(
             body, circle: circle, author: reader.id, heads: heads, keys: reader.keys, cipher: cipher)
