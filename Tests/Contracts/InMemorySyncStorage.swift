@@ -14,6 +14,8 @@ package final class InMemorySyncStorage: SyncStorage {
 
     private let state = Mutex(State())
 
+    package let location = "memory"
+
     package init() {}
 
     /// Lets every call fail with `error`, or with nil succeed again.

@@ -127,8 +127,16 @@ package protocol SyncWriting: SyncReading {
 package enum SyncSetting: String, CaseIterable, Sendable {
     /// The circle and this device.
     case membership
+    /// Identifies the engine that made the last step, so that another one forgets what it remembers.
+    case engine
+    /// Where the storage of the circle is, as its program names it.
+    case storage
+    /// What a person has to know, until the agent begins again.
+    case alarms
     /// The name of this device, for people.
     case ownName
+    /// The name that this device has told the others last.
+    case toldName
     /// What the members have told of themselves in their batches: names and times.
     case deviceNotes
     /// The logs that this device writes.

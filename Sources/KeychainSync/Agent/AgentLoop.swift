@@ -136,12 +136,11 @@ final class AgentLoop {
         }
     }
 
-    /// Calls the storage, and gives up after the deadline: a storage of another package may hang.
     private func call(
         orElse failure: SyncEvent? = nil, _ body: @escaping @Sendable () async throws(SyncStorageError) -> SyncEvent?
     ) {
         callCount += 1
-        StorageCall(inbox, orElse: failure, body).start()
+        ReportedCall(inbox, orElse: failure, body).start()
     }
 
     /// Remembers and logs that the storage has failed, once, and tries again.
@@ -173,14 +172,11 @@ final class AgentLoop {
     }
 }
 
-/// A call of the storage, whose end is reported once: with its result, or at its deadline.
-private final class StorageCall: Sendable {
-    private let hasEnded = LockedValue(false)
+/// A call of the storage, whose end is reported to the loop.
+private final class ReportedCall: Sendable {
     private let inbox: AsyncStream<AgentLoop.Input>.Continuation
     private let failure: SyncEvent?
     private let body: @Sendable () async throws(SyncStorageError) -> SyncEvent?
-
-    private static let timeoutSeconds = 60
 
     init(
         _ inbox: AsyncStream<AgentLoop.Input>.Continuation, orElse failure: SyncEvent?,
@@ -191,33 +187,14 @@ private final class StorageCall: Sendable {
         self.body = body
     }
 
-    func start() {
-        let deadline = Task { [self] in await endAtDeadline() }
-        Task { [self] in
-            await run()
-            deadline.cancel()
-        }
-    }
+    func start() { Task { [self] in await run() } }
 
     private func run() async {
         do throws(SyncStorageError) {
-            end(try await body(), nil)
+            inbox.yield(.ended(try await body(), nil))
         } catch {
-            end(failure, error)
+            inbox.yield(.ended(failure, error))
         }
-    }
-
-    private func endAtDeadline() async {
-        guard (try? await Task.sleep(for: .seconds(Self.timeoutSeconds))) != nil else { return }
-        end(failure, SyncStorageError(.unavailable, "the storage has not answered for \(Self.timeoutSeconds) seconds"))
-    }
-
-    private func end(_ event: SyncEvent?, _ error: SyncStorageError?) {
-        let isFirst = hasEnded.withLock { hasEnded in
-            defer { hasEnded = true }
-            return !hasEnded
-        }
-        if isFirst { inbox.yield(.ended(event, error)) }
     }
 }
 #endif

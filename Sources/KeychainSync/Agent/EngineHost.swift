@@ -10,7 +10,7 @@ internal import Synchronization
 ///
 /// A step blocks for a transaction of the store, so the actor runs on a queue of its own, and not on the threads of all tasks.
 package actor EngineHost {
-    private let keychain: LocalKeychain
+    let keychain: LocalKeychain
     private let clock: any WallClock
     private let executor = QueueExecutor()
     private var keys: LoadedDeviceKeys?
@@ -18,6 +18,10 @@ package actor EngineHost {
     private var lockState: LockState?
     /// Nil before the first step, and after a step whose transaction was rolled back: then a new engine continues from the ledger.
     private var engine: SyncEngine?
+    /// What the ledger says after each step of this engine.
+    ///
+    /// A command may be performed by another process than the agent's. What an engine remembers of the ledger is then old, for example who is a member.
+    private let id: [UInt8]
 
     // The actor keeps its executor.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
@@ -25,6 +29,8 @@ package actor EngineHost {
     package init(_ keychain: LocalKeychain, clock: any WallClock) {
         self.keychain = keychain
         self.clock = clock
+        var random = SystemRandomNumberGenerator()
+        id = Identifier128(high: random.next(), low: random.next()).bytes
     }
 
     /// Handles an event, and returns what has to be done now that it is committed.
@@ -32,29 +38,53 @@ package actor EngineHost {
     /// Throws `.notAvailable` if this device is in no circle, `.interactionNotAllowed` if the keychain was not unlocked since the machine was started,
     /// and the errors of the store.
     package func step(_ event: SyncEvent) throws(KeychainFailure) -> [SyncEffect] {
-        let keys = try currentKeys(before: event)
-        var next: SyncEngine?
-        let effects = try keychain.synchronize { ledger, items throws(KeychainFailure) in
-            // `body` may run again after a rollback.
-            next = nil
-            var engine = if let taken = engine.take() { taken } else { try Self.makeEngine(keys, ledger) }
+        try transact(rereadsKeys: event.mayFollowUnlock) { engine, now, transaction, isContinued throws(KeychainFailure) in
             var entropy = SystemRandomNumberGenerator()
-            let effects = try engine.step(
-                event, now: clock.now(), entropy: &entropy, in: SyncTransaction(ledger: ledger, items: items))
-            next = engine
-            return effects
+            // What an engine before this one had asked for is asked for again.
+            let event = isContinued || event.isCommand ? event : .wake
+            return try engine.step(event, now: now, entropy: &entropy, in: transaction)
         }
-        engine = next
-        return effects
     }
 
-    /// Returns whether a program has changed an item that synchronizes, or the keychain was locked or unlocked, since the last step.
+    /// Does what a person has asked for. An exchange sends what follows from it.
+    package func perform(_ command: SyncCommand) throws(SyncFailure) {
+        do throws(KeychainFailure) { _ = try step(.command(command)) } catch { throw SyncFailure(error) }
+    }
+
+    /// Runs `body` with the engine, the time, and a transaction.
+    ///
+    /// The last argument is whether the engine has made the last step on this ledger, so that it knows the objects in the storage.
+    func transact<Result>(
+        rereadsKeys: Bool = true,
+        _ body: (inout SyncEngine, Double, SyncTransaction, _ isContinued: Bool) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        let keys = try currentKeys(rereads: rereadsKeys)
+        var next: SyncEngine?
+        let result = try keychain.synchronize { ledger, items throws(KeychainFailure) in
+            // `body` may run again after a rollback.
+            next = nil
+            let taken = engine.take()
+            let isContinued = try ledger.setting(.engine) == id
+            if !isContinued { try ledger.set(.engine, to: id) }
+            var engine = if isContinued, let taken { taken } else { try Self.makeEngine(keys, ledger) }
+            let transaction = SyncTransaction(ledger: ledger, items: items)
+            let result = try body(&engine, clock.now(), transaction, isContinued && taken != nil)
+            next = engine
+            return result
+        }
+        engine = next
+        return result
+    }
+
+    /// Returns whether a program has changed an item that synchronizes, a person has asked another process for something, or the keychain was locked
+    /// or unlocked, since the last step.
     ///
     /// True if that cannot be found out: the step then fails with the reason.
     func mustLookAtItems() -> Bool {
         do throws(KeychainFailure) {
             guard try keychain.sessionStatus().state == lockState else { return true }
             return try keychain.readLedger { ledger throws(KeychainFailure) in
+                if try ledger.setting(.engine) != id { return true }
                 for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return true }
                 return false
             }
@@ -71,12 +101,8 @@ package actor EngineHost {
     }
 
     /// Returns this device's keys, read again at events that may follow a lock or an unlock.
-    private func currentKeys(before event: SyncEvent) throws(KeychainFailure) -> LoadedDeviceKeys {
-        switch event {
-        case .listed, .read, .created, .failed:
-            if let keys { return keys }
-        case .wake, .itemsChanged, .command: break
-        }
+    private func currentKeys(rereads: Bool) throws(KeychainFailure) -> LoadedDeviceKeys {
+        if !rereads, let keys { return keys }
         lockState = try keychain.sessionStatus().state
         let loaded = try keychain.deviceKeys()
         if let keys {
@@ -86,6 +112,17 @@ package actor EngineHost {
         let keys = LoadedDeviceKeys(loaded)
         self.keys = keys
         return keys
+    }
+}
+
+extension SyncEvent {
+    fileprivate var isCommand: Bool { if case .command = self { true } else { false } }
+
+    fileprivate var mayFollowUnlock: Bool {
+        switch self {
+        case .listed, .read, .created, .failed: false
+        case .wake, .itemsChanged, .command: true
+        }
     }
 }
 

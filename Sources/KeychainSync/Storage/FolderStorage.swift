@@ -26,6 +26,8 @@ package import KeychainSystem
 public struct FolderStorage: SyncStorage {
     /// The path of the shared folder.
     public let path: String
+    /// The path.
+    public var location: String { path }
     private let objects: FolderObjects
     private let calls: BlockingCalls
 

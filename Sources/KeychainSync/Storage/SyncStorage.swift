@@ -16,6 +16,11 @@
 /// of a circle may come first. Every call checks its name, and throws ``SyncStorageError/Code/failed`` for another one before it
 /// accesses the storage.
 public protocol SyncStorage: Sendable {
+    /// Where the storage is, for people and for programs that make it anew: the absolute path of a folder, or the address of a server.
+    ///
+    /// It contains no secret. The keychain remembers the location of the circle's storage.
+    var location: String { get }
+
     /// Lists the names of the objects in a folder and below it, in any order.
     ///
     /// A name may be returned that is gone when it is read, and a new one may be missing. Names that are not those of objects, which other

@@ -6,8 +6,8 @@ package struct DeviceNotes: Equatable, Sendable {
     package struct Entry: Equatable, Sendable {
         /// Nil if the device has not told a name that can be shown.
         package var name: DeviceName?
-        /// When it sealed the batch that was read last, by its own clock, in seconds since 2001-01-01 00:00:00 UTC.
-        package var seconds: Double
+        /// When it sealed the batch that was read last, by its own clock, in seconds since 2001-01-01 00:00:00 UTC; nil if none was read.
+        package var seconds: Double?
     }
 
     private var entries: [DeviceID: Entry] = [:]
@@ -33,11 +33,19 @@ package struct DeviceNotes: Equatable, Sendable {
         entries[device] = Entry(name: DeviceName(utf8: notes.deviceName) ?? entries[device]?.name, seconds: notes.seconds)
     }
 
+    /// Stores the name that a device has told in its request to join: a reader never tells another one.
+    package static func note(_ name: DeviceName, of device: DeviceID, in ledger: any SyncWriting) throws(KeychainFailure) {
+        var all = try DeviceNotes(in: ledger)
+        all.entries[device] = Entry(name: name, seconds: nil)
+        try ledger.set(.deviceNotes, to: all.encoded)
+    }
+
     var encoded: [UInt8] {
         var bytes: [UInt8] = [1]
         for (device, entry) in entries.sorted(by: { $0.key < $1.key }) {
             bytes.append(device)
-            bytes.append(seconds: entry.seconds)
+            bytes.append(entry.seconds == nil ? 0 : 1)
+            if let seconds = entry.seconds { bytes.append(seconds: seconds) }
             bytes.append(lengthPrefixed: entry.name?.utf8 ?? [])
         }
         return bytes
@@ -48,7 +56,9 @@ package struct DeviceNotes: Equatable, Sendable {
         try reader.version(1)
         while reader.remaining > 0 {
             let device = DeviceID(try reader.identifier())
-            let seconds = try reader.seconds()
+            let isSeen = try reader.byte()
+            guard isSeen <= 1 else { throw .malformed }
+            let seconds = isSeen == 1 ? try reader.seconds() : nil
             let name = try reader.counted(atMost: BatchNotes.largestNameByteCount)
             entries[device] = Entry(name: DeviceName(utf8: name), seconds: seconds)
         }

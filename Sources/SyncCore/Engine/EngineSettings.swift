@@ -56,6 +56,19 @@ extension Membership {
         try ledger.set(.ownName, to: name.utf8)
         try ledger.set(.membership, to: encoded)
     }
+
+    /// Stores the membership of a device in place of another one's, whose identity this machine had, and which has admitted it.
+    ///
+    /// What the ledger knows stays. The logs and checkpoints of the other identity are those of another device from now on, and what that one has
+    /// reported is reported again: it may be removed.
+    package func replace(_ other: Membership, in ledger: any SyncWriting) throws(KeychainFailure) {
+        guard circle == other.circle else { throw KeychainFailure(.internal, "the other membership is of another circle") }
+        try ledger.set(.membership, to: encoded)
+        for setting in [SyncSetting.ownLogs, .ownCheckpoint, .toldName] { try ledger.set(setting, to: nil) }
+        for log in try ledger.logs() {
+            for mark in try ledger.marks(of: log) where try ledger.isRead(mark.origin) { try ledger.insert(mark, isToReport: true) }
+        }
+    }
 }
 
 /// The logs that this device writes, one for each lane.

@@ -9,9 +9,7 @@ extension EngineStep {
         case .admitRecoveryKit(let kit):
             let code = try cipher.circleCode(circle, recoveryKit: kit)
             try admit(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys, .owner, circleCode: code)
-        case .rename(let name):
-            try ledger.set(.ownName, to: name.utf8)
-            engine.memory.isNameNew = true
+        case .rename(let name): try ledger.set(.ownName, to: name.utf8)
         case .remove(let subject): try remove(subject)
         case .acceptDeletions:
             let bytes = try ledger.setting(.deletionGuard)

@@ -22,7 +22,7 @@ extension EngineStep {
         }
         guard hasWaited else { return }
         while try mustReportMarks(), try sealBatch(.afterFirstUnlock, evenIfEmpty: true) { observe(.reportedMarks) }
-        if engine.memory.isNameNew, try sealBatch(.afterFirstUnlock, evenIfEmpty: true) { engine.memory.isNameNew = false }
+        if try ledger.setting(.ownName) != ledger.setting(.toldName) { _ = try sealBatch(.afterFirstUnlock, evenIfEmpty: true) }
         engine.memory.maySeal = false
     }
 
@@ -193,9 +193,9 @@ extension EngineStep {
         let header = BatchFrame.Header(
             circle: circle, log: log.log, device: device, lane: lane, number: log.number + 1, previous: log.hash, laneKey: key.id)
         let marks = try marksToReport(limit: limits.marksInBatch)
+        let ownName = try ledger.setting(.ownName)
         let notes = BatchNotes(
-            seconds: now, marks: marks, heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)),
-            deviceName: try ledger.setting(.ownName) ?? [])
+            seconds: now, marks: marks, heads: Array(roster.heads.prefix(BatchNotes.largestHeadCount)), deviceName: ownName ?? [])
         let sealed = try cipher.seal(
             BatchContent(notes: notes, versions: records).encoded, header: header.encoded, under: key.key)
         let hash = cipher.hash(BatchFrame.unsignedBytes(header, sealed))
@@ -212,6 +212,7 @@ extension EngineStep {
         log.hash = hash
         logs[lane] = log
         try ledger.set(.ownLogs, to: logs.encoded)
+        try ledger.set(.toldName, to: ownName)
         try noteRead(mark)
         for mark in marks { try ledger.noteReported(mark.origin) }
         return mark

@@ -120,8 +120,6 @@ struct EngineMemory {
     ///
     /// So an event costs no search of all that is missing.
     var unreadableOwn: [ListedBatch]?
-    /// Whether a person has named this device and no batch says so yet.
-    var isNameNew = false
     /// The pending versions that were found not to be sendable, because they are damaged or too large, since the agent was last woken.
     var unsendable: Set<SyncVersionID> = []
 

@@ -41,6 +41,20 @@ package struct Roster: Sendable {
         evaluate(graph, authority, standing)
     }
 
+    /// Evaluates the statements of a ledger.
+    package static func stored(in ledger: any SyncReading, _ circle: CircleID, _ cipher: any CircleCipher) throws(KeychainFailure) -> Roster
+    {
+        var statements: [Statement] = []
+        for stored in try ledger.statements() {
+            do throws(FormatError) {
+                statements.append(try Statement(stored.bytes, cipher: cipher))
+            } catch {
+                throw KeychainFailure(.decode, "the keychain's record of the circle is damaged", subject: .store, cause: .damaged)
+            }
+        }
+        return Roster(statements, circle: circle)
+    }
+
     private mutating func evaluate(_ graph: StatementGraph, _ authority: StatementAuthority, _ standing: StandingRemovals) {
         var isCounted: [Bool] = []
         var roles: [DeviceID: (role: DeviceRole, isKit: Bool)] = [:]

@@ -8,10 +8,30 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// This keychain is in no circle. Start one, or join one.
         case notStarted
+        /// This keychain is in a circle already.
+        case alreadyStarted
+        /// The storage has a circle already, which this device can join.
+        case circleExists
+        /// The storage has no circle, or none of this recovery kit.
+        case noCircle
+        /// A name cannot be used, or a code or a recovery kit is mistyped.
+        case invalidInput
+        /// Only an owner of the circle can do this.
+        case notOwner
+        /// The circle has no such device, or no such conflict any more.
+        case notFound
         /// Another agent synchronizes this keychain.
         case agentRunning
         /// This device was removed from its circle. Its items stay.
         case removed
+        /// The invitation is over: its ten minutes have passed, or one of the two people has ended it.
+        case invitationEnded
+        /// The code of an invitation was used before. Each code is for one request.
+        case codeUsed
+        /// A message was made by neither of the two devices, so somebody else has the code. Nobody was admitted.
+        case untrusted
+        /// Another device has a newer version of the program, which this one cannot read.
+        case newerVersion
         /// The storage is gone, full, or cannot be used. What could not be sent is sent by the next run.
         case storage
         /// The keychain is locked, or was not unlocked since the machine was started.
@@ -33,8 +53,17 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     package init(_ failure: KeychainFailure) {
-        self.init(failure.status == .interactionNotAllowed ? .locked : .keychain, failure.reason)
+        let code: Code =
+            switch failure.status {
+            case .interactionNotAllowed: .locked
+            case .missingEntitlement: .notOwner
+            case .parameter: .invalidInput
+            default: .keychain
+            }
+        self.init(code, failure.reason)
     }
+
+    package init(_ error: SyncStorageError) { self.init(.storage, error.reason) }
 
     static var notStarted: SyncFailure { SyncFailure(.notStarted, "this keychain is in no circle") }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import KeychainCore
+internal import KeychainEngine
+internal import KeychainSystem
+internal import SyncCore
+
+/// The keychain of this process, and what its ledger knows about the circle.
+struct LocalCircle: Sendable {
+    let keychain: LocalKeychain
+    let clock: any WallClock
+
+    static var cipher: any CircleCipher { LocalKeychain.circleCipher }
+
+    /// The keychain bound to the task; without one, the keychain of the process's user.
+    static func current() throws(SyncFailure) -> LocalCircle {
+        let keychain: any Keychain
+        do throws(KeychainFailure) { keychain = try DefaultKeychain.current() } catch { throw SyncFailure(error) }
+        guard let keychain = keychain as? LocalKeychain else {
+            throw SyncFailure(.keychain, "this keychain cannot be synchronized")
+        }
+        return LocalCircle(keychain: keychain, clock: SystemWallClock())
+    }
+
+    /// Runs `body`, and translates its failure.
+    func attempt<Result>(_ body: () throws(KeychainFailure) -> Result) throws(SyncFailure) -> Result {
+        do throws(KeychainFailure) { return try body() } catch { throw SyncFailure(error) }
+    }
+
+    /// The membership of this device; nil if the keychain is in no circle, or if there is no keychain.
+    func membershipIfAny() throws(SyncFailure) -> Membership? {
+        do throws(KeychainFailure) {
+            guard try keychain.isSynchronizing() else { return nil }
+            return try keychain.readLedger { ledger throws(KeychainFailure) in try Membership.stored(in: ledger) }
+        } catch {
+            if error.status == .itemNotFound { return nil }
+            throw SyncFailure(error)
+        }
+    }
+
+    /// The membership of this device. Throws `.notStarted` if the keychain is in no circle.
+    func membership() throws(SyncFailure) -> Membership {
+        guard let membership = try membershipIfAny() else { throw .notStarted }
+        return membership
+    }
+
+    /// Throws `.alreadyStarted` if the keychain is in a circle.
+    func requireNoCircle() throws(SyncFailure) {
+        guard try membershipIfAny() == nil else { throw SyncFailure(.alreadyStarted, "this keychain is in a circle already") }
+    }
+
+    /// The roster, as the ledger has it. Throws `.notStarted` if the keychain is in no circle.
+    func roster() throws(SyncFailure) -> Roster {
+        let membership = try membership()
+        return try readLedger { ledger throws(KeychainFailure) in try Roster.stored(in: ledger, membership.circle, Self.cipher) }
+    }
+
+    func readLedger<Result>(
+        _ body: (any SyncStoreReading) throws(KeychainFailure) -> Result
+    ) throws(SyncFailure) -> Result {
+        try attempt { () throws(KeychainFailure) in try keychain.readLedger(body) }
+    }
+
+    /// Turns synchronization on, makes keys for this device, and stores what `body` stores.
+    ///
+    /// Turns it off again if that fails.
+    func enter(
+        _ keys: any CircleDeviceKeys, at storage: any SyncStorage, _ body: (any SyncWriting) throws(KeychainFailure) -> Void
+    ) throws(SyncFailure) {
+        try attempt { () throws(KeychainFailure) in
+            try keychain.startSynchronizing()
+            do throws(KeychainFailure) {
+                try keychain.storeDeviceKeys(keys)
+                try keychain.synchronize { ledger, _ throws(KeychainFailure) in
+                    try body(ledger)
+                    try ledger.set(.storage, to: Array(storage.location.utf8))
+                }
+            } catch {
+                try keychain.stopSynchronizing()
+                throw error
+            }
+        }
+    }
+
+    /// Sends what waits, and reads what is new, unless an agent runs, which does it.
+    ///
+    /// Returns why something could not be sent; nil if all is well.
+    func exchange(over storage: any SyncStorage) async -> SyncFailure? {
+        do throws(SyncFailure) {
+            try await SyncAgent(keychain, on: storage, clock: clock).runUntilQuiet()
+            return nil
+        } catch {
+            return error.code == .agentRunning ? nil : error
+        }
+    }
+
+    /// Parses the name of a device.
+    static func deviceName(_ text: String) throws(SyncFailure) -> DeviceName {
+        guard let name = DeviceName(text) else {
+            throw SyncFailure(
+                .invalidInput,
+                "a device name has 1 to \(DeviceName.largestByteCount) bytes of visible characters, with single spaces between them")
+        }
+        return name
+    }
+}
+#endif

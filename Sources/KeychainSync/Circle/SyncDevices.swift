@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+public import FoundationEssentials
+internal import KeychainCore
+internal import KeychainEngine
+internal import SyncCore
+
+/// A device of the circle.
+public struct SyncDevice: Hashable, Identifiable, Sendable {
+    /// Identifies the device for ever: 32 hexadecimal digits, from its public keys and its role.
+    public let id: String
+    /// What the device calls itself; nil if it has not told that yet.
+    public let name: String?
+    /// What it may do.
+    public let role: SyncRole
+    /// Whether it is this device.
+    public let isThisDevice: Bool
+    /// When it sent what this device has read last of it, by its own clock; nil if it has sent nothing yet. Readers never send anything.
+    public let lastSent: Date?
+}
+
+/// A device that was removed, and what it could read.
+public struct SyncRemoval: Hashable, Sendable {
+    /// The device.
+    public let device: SyncDevice
+    /// The number of items whose values it could read until now.
+    public let readableItemCount: Int
+    /// Why the removal was not sent yet; nil if it was. An agent sends it.
+    public let unsent: SyncFailure?
+}
+
+extension KeychainSync {
+    /// Lists the devices of the circle, this one first, then by name. The recovery kit is none.
+    ///
+    /// - Returns: What this device knows.
+    /// - Throws: `.notStarted`, `.locked`, and `.keychain`.
+    public static func devices() throws(SyncFailure) -> [SyncDevice] {
+        let local = try LocalCircle.current()
+        let membership = try local.membership()
+        let roster = try local.roster()
+        let (notes, ownName) = try local.readLedger { ledger throws(KeychainFailure) in
+            (try DeviceNotes(in: ledger), try ledger.setting(.ownName))
+        }
+        let devices = roster.members.filter { !$0.value.isRecoveryKit }.map { id, member in
+            let isThisDevice = id == membership.device
+            let name = isThisDevice ? ownName.flatMap { DeviceName(utf8: $0) } : notes[id]?.name
+            return SyncDevice(
+                id: id.hexadecimal, name: name?.text, role: SyncRole(member.role), isThisDevice: isThisDevice,
+                lastSent: isThisDevice ? nil : notes[id]?.seconds.map { Date(timeIntervalSinceReferenceDate: $0) })
+        }
+        return devices.sorted { ($0.isThisDevice ? 0 : 1, $0.name ?? "~", $0.id) < ($1.isThisDevice ? 0 : 1, $1.name ?? "~", $1.id) }
+    }
+
+    /// Names this device. The others learn of it with what it sends next.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 64 bytes of UTF-8, visible characters with single spaces between them.
+    ///   - storage: The storage of the circle.
+    /// - Throws: `.notStarted`, `.invalidInput`, `.locked`, and `.keychain`.
+    public static func rename(to name: String, on storage: any SyncStorage) async throws(SyncFailure) {
+        let local = try LocalCircle.current()
+        let name = try LocalCircle.deviceName(name)
+        _ = try local.membership()
+        try await EngineHost(local.keychain, clock: local.clock).perform(.rename(name))
+        _ = await local.exchange(over: storage)
+    }
+
+    /// Removes a device from the circle, and makes new keys in the same step.
+    ///
+    /// The device can read nothing that is written by a device that knows of the removal. It keeps what it has read, so a person should change the secrets
+    /// of items that it could read.
+    ///
+    /// - Parameters:
+    ///   - id: The ``SyncDevice/id`` of another device.
+    ///   - storage: The storage of the circle.
+    /// - Returns: The device, and how much it could read.
+    /// - Throws: `.notStarted`, `.notOwner`, `.notFound` if no other device has the identifier, `.locked`, and `.keychain`.
+    public static func remove(_ id: SyncDevice.ID, on storage: any SyncStorage) async throws(SyncFailure) -> SyncRemoval {
+        let local = try LocalCircle.current()
+        guard let device = try devices().first(where: { $0.id == id && !$0.isThisDevice }),
+            let subject = Identifier128(hexadecimal: id).map({ DeviceID($0) })
+        else { throw SyncFailure(.notFound, "the circle has no other device with this identifier") }
+        let count = try local.counts().shared
+        try await EngineHost(local.keychain, clock: local.clock).perform(.remove(subject))
+        return SyncRemoval(device: device, readableItemCount: count, unsent: await local.exchange(over: storage))
+    }
+}
+#endif

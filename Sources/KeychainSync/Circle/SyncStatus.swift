@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+public import FoundationEssentials
+internal import KeychainCore
+internal import KeychainEngine
+internal import SyncCore
+
+/// What this device knows about its circle.
+public struct SyncStatus: Hashable, Sendable {
+    /// The first eight hexadecimal digits of the circle's identifier, in two groups.
+    public let circle: String
+    /// Where the storage of the circle was when this device entered it: ``SyncStorage/location``.
+    public let location: String
+    /// The number of devices, with this one.
+    public let deviceCount: Int
+    /// Whether an agent synchronizes this keychain now.
+    public let isAgentRunning: Bool
+    /// The number of items that synchronize.
+    public let sharedItemCount: Int
+    /// The number of changes by programs that were not sent yet.
+    public let unsentCount: Int
+    /// Whether some of these wait until the keychain is unlocked.
+    public let isWaitingForUnlock: Bool
+    /// The device, by name, whose changes this one has read last, and when that device sent them; nil if none was read yet.
+    public let lastReceived: Received?
+    /// The number of items with several versions: see ``KeychainSync/conflicts()``.
+    public let conflictCount: Int
+    /// Whether this device was removed from the circle.
+    public let isRemoved: Bool
+
+    /// A change of another device.
+    public struct Received: Hashable, Sendable {
+        /// The name of the device; nil if it has not told one.
+        public let deviceName: String?
+        /// When it sent the change, by its own clock.
+        public let sent: Date
+    }
+}
+
+extension KeychainSync {
+    /// Returns what this device knows about its circle. The storage is not accessed.
+    ///
+    /// - Returns: The status.
+    /// - Throws: `.notStarted`, `.locked` if the keychain was not unlocked since the machine was started, and `.keychain`.
+    public static func status() throws(SyncFailure) -> SyncStatus {
+        let local = try LocalCircle.current()
+        let membership = try local.membership()
+        let roster = try local.roster()
+        let counts = try local.counts()
+        let isAgentRunning = try local.attempt { () throws(KeychainFailure) in try local.keychain.lockForAgent() == nil }
+        let state = try local.attempt { () throws(KeychainFailure) in try local.keychain.sessionStatus().state }
+        return try local.readLedger { ledger throws(KeychainFailure) in
+            let notes = try DeviceNotes(in: ledger)
+            let received = roster.members.keys.filter { $0 != membership.device }.compactMap { device -> SyncStatus.Received? in
+                guard let entry = notes[device], let seconds = entry.seconds else { return nil }
+                return SyncStatus.Received(deviceName: entry.name?.text, sent: Date(timeIntervalSinceReferenceDate: seconds))
+            }
+            let waiting = try ledger.pendingVersions(in: .whenUnlocked, limit: 1)
+            return SyncStatus(
+                circle: Self.groups(of: membership.circle),
+                location: try ledger.setting(.storage).map { String(decoding: $0, as: UTF8.self) } ?? "",
+                deviceCount: roster.members.values.count { !$0.isRecoveryKit }, isAgentRunning: isAgentRunning,
+                sharedItemCount: counts.shared, unsentCount: counts.unsent, isWaitingForUnlock: state != .unlocked && !waiting.isEmpty,
+                lastReceived: received.max { $0.sent < $1.sent }, conflictCount: counts.conflicts,
+                isRemoved: roster.removed.contains(membership.device))
+        }
+    }
+
+    static func groups(of circle: CircleID) -> String {
+        let digits = circle.hexadecimal.prefix(8)
+        return digits.prefix(4) + " " + digits.suffix(4)
+    }
+}
+
+extension LocalCircle {
+    /// The numbers of items that synchronize, of conflicts, and of changes that were not sent.
+    func counts() throws(SyncFailure) -> (shared: Int, conflicts: Int, unsent: Int) {
+        try readLedger { ledger throws(KeychainFailure) in
+            var shared = 0
+            try Self.forEachLiveVersion(in: ledger) { if $0.item != nil { shared += 1 } }
+            var unsent = 0
+            for kind in RecordedChange.Kind.allCases { unsent += try ledger.recordedChanges(kind, limit: .max).count }
+            for lane in Lane.allCases { unsent += try ledger.pendingVersions(in: lane, limit: .max).count }
+            unsent += try ledger.outgoingNames().count { ObjectName($0)?.folder == .batches }
+            return (shared, try Self.conflicts(in: ledger).count, unsent)
+        }
+    }
+
+    /// The versions of each item that has different contents, the visible one first.
+    static func conflicts(in ledger: any SyncReading) throws(KeychainFailure) -> [(name: ItemName, versions: [LiveVersion])] {
+        var names: Set<ItemName> = []
+        try forEachLiveVersion(in: ledger) { if $0.item == nil { names.insert($0.name) } }
+        var conflicts: [(name: ItemName, versions: [LiveVersion])] = []
+        for name in names.sorted() {
+            let versions = try ledger.liveVersions(named: name)
+            let digests = Set(versions.map(\.contentDigest))
+            // A write that was recorded while its class was locked has no digest yet.
+            guard versions.count > 1, digests.count > 1 || digests.contains(nil) else { continue }
+            conflicts.append((name, versions.filter { $0.item != nil } + versions.filter { $0.item == nil }))
+        }
+        return conflicts
+    }
+
+    private static func forEachLiveVersion(
+        in ledger: any SyncReading, _ body: (LiveVersion) -> Void
+    ) throws(KeychainFailure) {
+        var last: VersionReference?
+        while true {
+            let page = try ledger.liveVersions(after: last, limit: 1_000)
+            page.forEach(body)
+            guard page.count == 1_000, let end = page.last else { return }
+            last = end.reference
+        }
+    }
+}
+#endif

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import KeychainCore
+internal import SyncCore
+
+/// Performs what one side of joining asks for, one call of the storage after the other, until a person is needed or it is over.
+///
+/// The storage's hints begin a round, and so does a timer, because hints may be lost.
+struct JoinLoop: Sendable {
+    let storage: CircleStorage
+    let clock: any WallClock
+
+    /// Runs rounds until `step` returns nil.
+    ///
+    /// `step` handles an event and returns what has to be done, or nil once there is nothing to wait for. Errors of the storage are waited out: the side itself
+    /// ends after its time. Throws `.storage` if that was in vain, and what `step` throws.
+    nonisolated(nonsending) func run(
+        _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
+    ) async throws(SyncFailure) {
+        let (inputs, inbox) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let storage = storage
+        let hints = Task { for await _ in storage.storage.changes() { inbox.yield() } }
+        let timer = Task {
+            while (try? await Task.sleep(for: .seconds(1))) != nil { inbox.yield() }
+        }
+        defer {
+            hints.cancel()
+            timer.cancel()
+        }
+        var iterator = inputs.makeAsyncIterator()
+        repeat {
+            guard try await round(step) else { return }
+        } while await iterator.next() != nil
+        throw SyncFailure(.invitationEnded, "the task was canceled")
+    }
+
+    /// Begins with a wake-up, and handles all that follows from it; returns false once there is nothing to wait for.
+    private nonisolated(nonsending) func round(
+        _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
+    ) async throws(SyncFailure) -> Bool {
+        var events: [SyncEvent] = [.wake]
+        while !events.isEmpty {
+            guard let effects = try await step(events.removeFirst()) else { return false }
+            for effect in effects {
+                if let event = await perform(effect) { events.append(event) }
+            }
+        }
+        return true
+    }
+
+    /// Performs effects without handling their results: the end of an invitation.
+    func finish(_ effects: [SyncEffect]) async {
+        for effect in effects { _ = await perform(effect) }
+    }
+
+    private func perform(_ effect: SyncEffect) async -> SyncEvent? {
+        do throws(SyncStorageError) {
+            switch effect {
+            case .list(let folder): return .listed(folder, try await storage.list(folder))
+            case .read(let name, let byteCount): return .read(name, try await storage.read(name, atMost: byteCount))
+            case .create(let name, let bytes):
+                try await storage.create(name, bytes)
+                return .created(name)
+            case .remove(let name): try await storage.remove(name)
+            case .wake, .alarm: break
+            }
+            return nil
+        } catch {
+            // The next round tries again.
+            if case .read(let name, _) = effect { return .failed(name) }
+            return nil
+        }
+    }
+}
+#endif

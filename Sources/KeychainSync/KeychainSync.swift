@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import KeychainCore
+internal import KeychainEngine
+internal import SyncCore
+
+/// Synchronization of a keychain with a person's other devices.
+///
+/// The devices of a person form a circle, and exchange encrypted objects through a ``SyncStorage`` that all of them can reach. Items of iCloud
+/// valets, and all others with `kSecAttrSynchronizable`, are shared; items for this device only never leave it.
+///
+/// ```swift
+/// let folder = try await FolderStorage.make(path: "/srv/sync/keychain")
+/// let start = try await KeychainSync.start(on: folder, deviceName: "spaceball-one")
+/// print(start.recoveryKit.text)
+/// ```
+///
+/// The calls work on the keychain of the process's user, without an agent or beside one that runs in this or another process. ``SyncAgent``
+/// carries changes for as long as it runs. Without one, programs read and write the keychain as ever, and nothing is sent.
+public enum KeychainSync {
+    /// Founds a circle with this device as its first owner.
+    ///
+    /// From now on the items that synchronize are shared with every device that is invited. Programs of versions without synchronization
+    /// can no longer write to this keychain, until it leaves the circle.
+    ///
+    /// - Parameters:
+    ///   - storage: The storage of the circle, which must not have one yet.
+    ///   - deviceName: The name of this device for people: 1 to 64 bytes of UTF-8, visible characters with single spaces between them.
+    /// - Returns: The recovery kit, which a person has to store now, and what is shared.
+    /// - Throws: `.alreadyStarted`, `.circleExists`, `.invalidInput` for the name, `.storage`, `.locked`, and `.keychain`.
+    public static func start(on storage: any SyncStorage, deviceName: String) async throws(SyncFailure) -> SyncStart {
+        let local = try LocalCircle.current()
+        let name = try LocalCircle.deviceName(deviceName)
+        try local.requireNoCircle()
+        guard try await circles(in: storage).isEmpty else {
+            throw SyncFailure(.circleExists, "\(storage.location) has a circle already")
+        }
+        let cipher = LocalCircle.cipher
+        let keys = try local.attempt { () throws(KeychainFailure) in try cipher.makeDeviceKeys() }
+        try local.enter(keys, at: storage) { ledger throws(KeychainFailure) in
+            _ = try Membership.found(name: name, keys: keys, nonce: try cipher.randomBytes(32), cipher: cipher, in: ledger)
+        }
+        let kit = try await admitRecoveryKit(in: local)
+        let unsent = await local.exchange(over: storage)
+        return SyncStart(recoveryKit: kit, sharedItemCount: try local.counts().shared, unsent: unsent)
+    }
+
+    /// Makes a recovery kit in place of the present one, which can no longer be used.
+    ///
+    /// - Parameter storage: The storage of the circle.
+    /// - Returns: The kit, which a person has to store now.
+    /// - Throws: `.notStarted`, `.notOwner`, `.locked`, and `.keychain`.
+    public static func makeRecoveryKit(on storage: any SyncStorage) async throws(SyncFailure) -> SyncSecret {
+        let local = try LocalCircle.current()
+        let former = try local.roster().members.filter(\.value.isRecoveryKit).keys.sorted()
+        let kit = try await admitRecoveryKit(in: local)
+        let host = EngineHost(local.keychain, clock: local.clock)
+        for device in former { try await host.perform(.remove(device)) }
+        _ = await local.exchange(over: storage)
+        return kit
+    }
+
+    /// Takes this keychain out of its circle. The items stay, and the storage is not touched.
+    ///
+    /// What was not sent yet is not sent any more. The other devices still list this one until an owner removes it. Older programs can write to the keychain again.
+    ///
+    /// - Returns: The number of items that synchronized.
+    /// - Throws: `.notStarted`, `.agentRunning` while an agent runs, `.locked`, and `.keychain`.
+    @discardableResult
+    public static func leave() throws(SyncFailure) -> Int {
+        let local = try LocalCircle.current()
+        _ = try local.membership()
+        let count = try local.counts().shared
+        let lock: AgentLock?
+        do throws(KeychainFailure) {
+            lock = try local.keychain.lockForAgent()
+            if lock != nil { try local.keychain.stopSynchronizing() }
+        } catch {
+            throw SyncFailure(error)
+        }
+        guard let lock else { throw SyncFailure(.agentRunning, "an agent synchronizes this keychain; stop it first") }
+        withExtendedLifetime(lock) {}
+        return count
+    }
+
+    static func circles(in storage: any SyncStorage) async throws(SyncFailure) -> [CircleID] {
+        do throws(SyncStorageError) { return try await CircleStorage.circles(in: storage) } catch { throw SyncFailure(error) }
+    }
+
+    static func admitRecoveryKit(in local: LocalCircle) async throws(SyncFailure) -> SyncSecret {
+        let kit = try local.attempt { () throws(KeychainFailure) in try LocalCircle.cipher.makeRecoveryKit() }
+        try await EngineHost(local.keychain, clock: local.clock).perform(.admitRecoveryKit(kit))
+        return try local.attempt { () throws(KeychainFailure) in try SyncSecret(kit, as: .recoveryKit) }
+    }
+}
+
+/// What a person has to know after a circle was founded.
+public struct SyncStart: Sendable {
+    /// The recovery kit: nine groups of four characters. Whoever has it and the storage can read everything, also when all devices are lost.
+    ///
+    /// It is stored nowhere. ``KeychainSync/makeRecoveryKit(on:)`` makes another one.
+    public let recoveryKit: SyncSecret
+    /// The number of items that are shared from now on.
+    public let sharedItemCount: Int
+    /// Why not everything was sent yet; nil if it was. An agent sends the rest.
+    public let unsent: SyncFailure?
+}
+#endif

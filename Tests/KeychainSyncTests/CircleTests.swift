@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+import Contracts
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainSync
+import KeychainTestSupport
+import Testing
+
+/// What people do with their devices, by the public interface.
+@Suite("A circle of devices")
+struct CircleTests {
+    /// Machines in no circle, and an empty folder that they share.
+    private struct Bench {
+        let directory: TemporaryDirectory
+        let one: Machine
+        let other: Machine
+        let storage: FolderStorage
+
+        init() async throws {
+            directory = try TemporaryDirectory(inMemory: true)
+            one = try Machine("one", in: directory.path, isSynchronizing: false)
+            other = try Machine("other", in: directory.path, isSynchronizing: false)
+            storage = try await FolderStorage.make(
+                path: directory.path + "/shared", outside: [one.home, other.home], options: FolderOptions())
+        }
+
+        func start() async throws -> SyncStart {
+            try await one.use { try await KeychainSync.start(on: storage, deviceName: "spaceball-one") }
+        }
+
+        /// Lets the second machine join, and both people confirm the number.
+        @discardableResult
+        func join(_ machine: Machine? = nil, as role: SyncRole = .owner, name: String = "eagle-5") async throws -> SyncJoined {
+            let machine = machine ?? other
+            let invitation = try await one.use { try await KeychainSync.invite(on: storage, as: role) }
+            async let joining = machine.use {
+                try await KeychainSync.join(on: storage, code: .code(invitation.code.text), deviceName: name)
+            }
+            let request = try await one.use { try await invitation.request() }
+            let asked = try await joining
+            #expect(request.deviceName == name)
+            #expect(await request.number == asked.number)
+            async let joined = machine.use { try await asked.confirm() }
+            try await one.use { try await request.admit() }
+            return try await joined
+        }
+
+        /// Runs the agents of both machines once, one after the other.
+        func exchange() async throws {
+            for machine in [one, other, one, other] { try await SyncAgent(machine.keychain, on: storage).runUntilQuiet() }
+        }
+    }
+
+    @Test("A second device joins with a code and a number, and both have what the other stored")
+    func join() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        try bench.other.put("b", "2", .whenUnlocked)
+        let start = try await bench.start()
+        #expect(start.sharedItemCount == 1 && start.unsent == nil)
+        #expect(start.recoveryKit.text.split(separator: "-").count == 9)
+        let joined = try await bench.join()
+        #expect(joined.role == .owner && joined.sharedItemCount == 2 && joined.conflictCount == 0 && joined.unread == nil)
+        #expect(try bench.other.secret("a") == "1")
+        try await bench.exchange()
+        #expect(try bench.one.secret("b") == "2")
+        let devices = try await bench.one.use { try KeychainSync.devices() }
+        #expect(devices.map(\.name) == ["spaceball-one", "eagle-5"])
+        #expect(devices.map(\.isThisDevice) == [true, false])
+        #expect(devices.map(\.role) == [.owner, .owner])
+        let status = try await bench.other.use { try KeychainSync.status() }
+        #expect(status.deviceCount == 2 && status.location == bench.storage.path && status.unsentCount == 0 && !status.isAgentRunning)
+        #expect(status.lastReceived?.deviceName == "spaceball-one")
+    }
+
+    @Test("An agent that runs while its keychain invites a device gives the device what it needs")
+    func invitationBesideAgent() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        let agent = try SyncAgent(bench.one.keychain, on: bench.storage)
+        let run = Task { try await agent.run() }
+        try await bench.join()
+        try await expect("the first device's item arrives") {
+            try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+            return try bench.other.secret("a") == "1"
+        }
+        run.cancel()
+        try await run.value
+    }
+
+    @Test("A name that a person gives a device is shown on the others")
+    func rename() async throws {
+        let bench = try await Bench()
+        _ = try await bench.start()
+        try await bench.join()
+        try await bench.other.use { try await KeychainSync.rename(to: "winnebago", on: bench.storage) }
+        try await bench.exchange()
+        #expect(try await bench.one.use { try KeychainSync.devices() }.map(\.name) == ["spaceball-one", "winnebago"])
+        await expectFailure(.invalidInput) {
+            try await bench.one.use { try await KeychainSync.rename(to: "two\nlines", on: bench.storage) }
+        }
+    }
+
+    @Test("A removed device is gone from the list, and reads nothing that is written later")
+    func remove() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        try await bench.join()
+        let device = try #require(try await bench.one.use { try KeychainSync.devices() }.last)
+        let removal = try await bench.one.use { try await KeychainSync.remove(device.id, on: bench.storage) }
+        #expect(removal.device.name == "eagle-5" && removal.readableItemCount == 1 && removal.unsent == nil)
+        try bench.one.put("a", "2")
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        await expectFailure(.removed) { try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet() }
+        #expect(try bench.other.secret("a") == "1")
+        #expect(try await bench.other.use { try KeychainSync.status() }.isRemoved)
+        await expectFailure(.notFound) {
+            _ = try await bench.one.use { try await KeychainSync.remove(device.id, on: bench.storage) }
+        }
+    }
+
+    @Test("A reader's writes stay on its device, and it can invite nobody")
+    func reader() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        let joined = try await bench.join(as: .reader)
+        #expect(joined.role == .reader)
+        try bench.other.put("a", "2")
+        try await bench.exchange()
+        #expect(try bench.one.secret("a") == "1" && bench.other.secret("a") == "1")
+        let conflicts = try await bench.other.use { try KeychainSync.conflicts() }
+        #expect(conflicts.first?.versions.map(\.isNotShared) == [false, true])
+        await expectFailure(.notOwner) { _ = try await bench.other.use { try await KeychainSync.invite(on: bench.storage) } }
+    }
+
+    @Test("Of two values that devices have written without knowing of each other, a person keeps one for all", arguments: [false, true])
+    func conflict(keepsVisible: Bool) async throws {
+        let bench = try await Bench()
+        _ = try await bench.start()
+        try await bench.join()
+        try bench.other.put("a", "2")
+        try bench.one.put("a", "1")
+        try await bench.exchange()
+        let conflicts = try await bench.one.use { try KeychainSync.conflicts() }
+        let conflict = try #require(conflicts.first)
+        #expect(conflicts.count == 1 && conflict.versions.map(\.isVisible) == [true, false])
+        #expect(Set(conflict.versions.map(\.deviceName)) == ["spaceball-one", "eagle-5"])
+        #expect(Set(conflict.versions.map { $0.content?.secret }) == [Data("1".utf8), Data("2".utf8)])
+        #expect(conflict.versions.allSatisfy { $0.content?.service == "test" && $0.content?.account == "a" })
+        let kept = conflict.versions[keepsVisible ? 0 : 1]
+        try await bench.one.use { try await KeychainSync.keep(kept, of: conflict, on: bench.storage) }
+        try await bench.exchange()
+        for machine in [bench.one, bench.other] {
+            #expect(try machine.secret("a").map { Data($0.utf8) } == kept.content?.secret)
+            #expect(try await machine.use { try KeychainSync.conflicts() }.isEmpty)
+        }
+        await expectFailure(.notFound) {
+            try await bench.one.use { try await KeychainSync.keep(kept, of: conflict, on: bench.storage) }
+        }
+    }
+
+    @Test("When all devices are lost, the recovery kit brings everything to a new one, and no old device or kit can be used")
+    func recover() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        try bench.one.put("b", "2", .whenUnlocked)
+        let start = try await bench.start()
+        let found = try Machine("found", in: bench.directory.path, isSynchronizing: false)
+        try await bench.join(found, name: "lone-starr")
+        let recovery = try await bench.other.use {
+            try await KeychainSync.recover(
+                on: bench.storage, recoveryKit: .recoveryKit(start.recoveryKit.text.lowercased()), deviceName: "eagle-5")
+        }
+        #expect(recovery.sharedItemCount == 2 && recovery.removedDeviceCount == 2 && recovery.unsent == nil)
+        #expect(recovery.newestChange?.deviceName == "lone-starr")
+        #expect(try bench.other.secret("a") == "1" && bench.other.secret("b") == "2")
+        #expect(try await bench.other.use { try KeychainSync.devices() }.map(\.name) == ["eagle-5"])
+        try bench.other.put("a", "3")
+        try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+        for machine in [bench.one, found] {
+            await expectFailure(.removed) { try await SyncAgent(machine.keychain, on: bench.storage).runUntilQuiet() }
+            #expect(try machine.secret("a") == "1")
+        }
+        let third = try Machine("third", in: bench.directory.path, isSynchronizing: false)
+        await expectFailure(.noCircle) {
+            _ = try await third.use {
+                try await KeychainSync.recover(on: bench.storage, recoveryKit: start.recoveryKit, deviceName: "third")
+            }
+        }
+        #expect(try third.secret("a") == nil)
+        let again = try await third.use {
+            try await KeychainSync.recover(on: bench.storage, recoveryKit: recovery.recoveryKit, deviceName: "third")
+        }
+        #expect(again.sharedItemCount == 2)
+        #expect(try third.secret("a") == "3")
+    }
+
+    @Test("A recovery kit that was replaced is of no use")
+    func replacedKit() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        let start = try await bench.start()
+        let kit = try await bench.one.use { try await KeychainSync.makeRecoveryKit(on: bench.storage) }
+        await expectFailure(.noCircle) {
+            _ = try await bench.other.use {
+                try await KeychainSync.recover(on: bench.storage, recoveryKit: start.recoveryKit, deviceName: "eagle-5")
+            }
+        }
+        _ = try await bench.other.use { try await KeychainSync.recover(on: bench.storage, recoveryKit: kit, deviceName: "eagle-5") }
+        #expect(try bench.other.secret("a") == "1")
+    }
+
+    @Test("A device that leaves keeps its items, and can join again")
+    func leave() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        try await bench.join()
+        let agent = try SyncAgent(bench.other.keychain, on: bench.storage)
+        await expectFailure(.agentRunning) { _ = try await bench.other.use { try KeychainSync.leave() } }
+        withExtendedLifetime(agent) {}
+        _ = consume agent
+        #expect(try await bench.other.use { try KeychainSync.leave() } == 1)
+        #expect(try bench.other.secret("a") == "1")
+        await expectFailure(.notStarted) { _ = try await bench.other.use { try KeychainSync.status() } }
+        let joined = try await bench.join()
+        #expect(joined.sharedItemCount == 1 && joined.conflictCount == 0)
+    }
+
+    @Test("A circle is founded once in a storage, and once on a device")
+    func secondStart() async throws {
+        let bench = try await Bench()
+        _ = try await bench.start()
+        await expectFailure(.alreadyStarted) { _ = try await bench.start() }
+        await expectFailure(.circleExists) {
+            _ = try await bench.other.use { try await KeychainSync.start(on: bench.storage, deviceName: "eagle-5") }
+        }
+        await expectFailure(.notStarted) { _ = try await bench.other.use { try KeychainSync.devices() } }
+        await expectFailure(.notStarted) { _ = try await bench.other.use { try KeychainSync.leave() } }
+    }
+
+    @Test("A code is for one request, a mistyped one is refused at once, and a refused device does not join")
+    func codes() async throws {
+        let bench = try await Bench()
+        _ = try await bench.start()
+        await expectFailure(.invalidInput) { _ = try SyncSecret.code("4WQ7-HX2M") }
+        let invitation = try await bench.one.use { try await KeychainSync.invite(on: bench.storage) }
+        async let joining = bench.other.use {
+            try await KeychainSync.join(on: bench.storage, code: invitation.code, deviceName: "eagle-5")
+        }
+        let request = try await bench.one.use { try await invitation.request() }
+        let asked = try await joining
+        let third = try Machine("third", in: bench.directory.path, isSynchronizing: false)
+        await expectFailure(.codeUsed) {
+            _ = try await third.use { try await KeychainSync.join(on: bench.storage, code: invitation.code, deviceName: "third") }
+        }
+        await request.refuse()
+        await expectFailure(.invitationEnded) { try await bench.one.use { try await request.admit() } }
+        await asked.refuse()
+        await expectFailure(.notStarted) { _ = try await bench.other.use { try KeychainSync.status() } }
+        #expect(try await bench.one.use { try KeychainSync.devices() }.count == 1)
+    }
+
+    @Test("Neither descriptions nor dumps show a code or a kit")
+    func descriptions() async throws {
+        let bench = try await Bench()
+        let start = try await bench.start()
+        let text = start.recoveryKit.text
+        var dumped = ""
+        dump(start, to: &dumped)
+        for shown in [dumped, "\(start)", String(reflecting: start)] {
+            #expect(!shown.contains(text) && !shown.contains(text.prefix(9)))
+        }
+    }
+
+    private func expectFailure(
+        _ code: SyncFailure.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+    ) async {
+        await #expect(sourceLocation: sourceLocation) {
+            try await body()
+        } throws: {
+            ($0 as? SyncFailure)?.code == code
+        }
+    }
+
+    /// Waits for a condition, at most as long as any machine takes.
+    private func expect(_ text: String, _ condition: () async throws -> Bool) async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while try await !condition() {
+            guard ContinuousClock.now < end else { return #expect(Bool(false), "\(text)") }
+            await Task.yield()
+        }
+    }
+}
