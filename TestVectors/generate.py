@@ -1330,7 +1330,7 @@ def joining_vectors():
     founding, founding_hash = statement(
         1, bytes(16), device_id(approver, OWNER), [], bytes([1]) + fixed("founding nonce") + approver, SIGNING_KEY)
     circle = founding_hash[:16]
-    admission, _ = statement(2, circle, device_id(approver, OWNER), [founding_hash], joiner + bytes([2, 0]), SIGNING_KEY)
+    admission, _ = statement(2, circle, device_id(approver, OWNER), [founding_hash], joiner + bytes([2]), SIGNING_KEY)
     nonce, joiner_nonce, checkpoint = fixed("approver's nonce"), fixed("joiner's nonce"), fixed("checkpoint")
     offer = bytes([1]) + circle + device_id(approver, OWNER) + hashlib.sha256(nonce).digest()
     request = bytes([1]) + hashlib.sha256(offer).digest() + joiner + joiner_nonce + counted(b"eagle-5")

@@ -60,7 +60,9 @@ public enum KeychainSync {
         return kit
     }
 
-    /// Takes this keychain out of its circle. The items stay, and the storage is not touched.
+    /// Takes this keychain out of its circle.
+    ///
+    /// The items stay, and the storage is not touched.
     ///
     /// What was not sent yet is not sent any more. The other devices still list this one until an owner removes it. Older programs can write to the keychain again.
     ///
@@ -96,13 +98,17 @@ public enum KeychainSync {
 
 /// What a person has to know after a circle was founded.
 public struct SyncStart: Sendable {
-    /// The recovery kit: nine groups of four characters. Whoever has it and the storage can read everything, also when all devices are lost.
+    /// The recovery kit: nine groups of four characters.
+    ///
+    /// With it and the storage a person can read everything, also when all devices are lost.
     ///
     /// It is stored nowhere. ``KeychainSync/makeRecoveryKit(on:)`` makes another one.
     public let recoveryKit: SyncSecret
     /// The number of items that are shared from now on.
     public let sharedItemCount: Int
-    /// Why not everything was sent yet; nil if it was. An agent sends the rest.
+    /// Why not everything was sent yet; nil if it was.
+    ///
+    /// An agent sends the rest.
     public let unsent: SyncFailure?
 }
 #endif

@@ -122,7 +122,7 @@ struct CircleTests {
         }
     }
 
-    @Test("A reader's writes stay on its device, and it can invite nobody")
+    @Test("A reader's writes stay on its device, and it can invite no device")
     func reader() async throws {
         let bench = try await Bench()
         try bench.one.put("a", "1")

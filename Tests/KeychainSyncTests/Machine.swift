@@ -13,7 +13,7 @@ struct Machine {
     let home: String
     let keychain: LocalKeychain
 
-    /// - Parameter isSynchronizing: Whether the keychain has an empty ledger already.
+    /// `isSynchronizing`: whether the keychain has an empty ledger already.
     init(_ name: String, in directory: String, isSynchronizing: Bool = true) throws {
         home = directory + "/" + name
         try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -53,7 +53,7 @@ struct AbsorptionTests {
         #expect(bench.value(1, 9) == 9)
     }
 
-    /// Its own disk is lost afterwards, so nobody else can say what it had read.
+    /// Its own disk is lost afterwards, so no other device can say what it had read.
     @Test("What one device knows of a removed device's log by a checkpoint only is read by all")
     func marksOfCheckpoint() throws {
         var bench = try EngineBench([.owner, .owner, .writer, .writer])

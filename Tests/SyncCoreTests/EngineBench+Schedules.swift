@@ -94,6 +94,15 @@ extension EngineBench {
         objects[ObjectName.statement(statement.hash).text] = statement.encoded
     }
 
+    /// Publishes a statement of a machine that need not be one of the bench, and returns its hash.
+    @discardableResult
+    mutating func forgeStatement(by author: Machine, _ body: Statement.Body, heads: [StatementHash]) throws -> StatementHash {
+        let circle = try circle
+        let statement = try Statement(body, circle: circle, author: author.id, heads: heads.sorted(), keys: author.keys, cipher: cipher)
+        objects[ObjectName.statement(statement.hash).text] = statement.encoded
+        return statement.hash
+    }
+
     /// Makes a lane key, and publishes a statement of a device that boxes it for devices, and another key for some of them.
     mutating func forgeKey(
         of device: Int, generation: UInt64 = 1, for devices: [Int], withFalseBoxesFor betrayed: Set<Int> = [],

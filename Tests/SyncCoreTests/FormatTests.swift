@@ -92,7 +92,10 @@ struct FormatTests {
                 .init(
                     device: DeviceID(of: keys.publicKeys, role: .reader, cipher: cipher), keys: keys.publicKeys, role: .reader,
                     circleCode: nil)),
-            .admit(.init(device: author, keys: keys.publicKeys, role: .owner, circleCode: bytes(&random, 32))),
+            .admit(
+                .init(
+                    device: DeviceID(of: keys.publicKeys, role: .recoveryKit, cipher: cipher), keys: keys.publicKeys, role: .recoveryKit,
+                    circleCode: bytes(&random, 32))),
             .remove(.init(device: author, checkpoints: [hash(&random)])),
             .rekey(
                 .init(

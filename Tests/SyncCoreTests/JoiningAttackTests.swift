@@ -121,8 +121,9 @@ struct JoiningAttackTests {
         func admission(
             _ device: DevicePublicKeys, by keys: any CircleDeviceKeys, circle: CircleID? = nil, code: [UInt8]? = nil
         ) throws -> [UInt8] {
-            try Statement(
-                .admit(.init(device: DeviceID(of: device, role: .owner, cipher: cipher), keys: device, role: .owner, circleCode: code)),
+            let role = code == nil ? DeviceRole.owner : .recoveryKit
+            return try Statement(
+                .admit(.init(device: DeviceID(of: device, role: role, cipher: cipher), keys: device, role: role, circleCode: code)),
                 circle: circle ?? bench.membership.circle, author: DeviceID(of: keys.publicKeys, role: .owner, cipher: cipher),
                 heads: [.none],
                 keys: keys, cipher: cipher

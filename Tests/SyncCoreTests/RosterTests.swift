@@ -45,9 +45,10 @@ struct RosterBench {
 
     /// Admits a recovery kit.
     mutating func admitKit(_ kit: Int, by author: Int, knowing known: [Int]) throws -> Int {
+        roles[kit] = .recoveryKit
         let code = [UInt8](repeating: 7, count: 32)
         return try add(
-            .admit(.init(device: id(kit), keys: keys(kit).publicKeys, role: .owner, circleCode: code)), by: author, knowing: known)
+            .admit(.init(device: id(kit), keys: keys(kit).publicKeys, role: .recoveryKit, circleCode: code)), by: author, knowing: known)
     }
 
     @discardableResult

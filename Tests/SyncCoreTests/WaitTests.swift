@@ -136,4 +136,48 @@ struct WaitTests {
         }
         return count
     }
+
+    @Test("A class that has waited once while it was locked waits again the next time")
+    func overdueOnce() throws {
+        var bench = try EngineBench()
+        try bench.exchange([0, 1])
+        bench.put(0, 1, date: 5, value: 1, .whenUnlocked)
+        bench.lock(0, [.whenUnlocked])
+        bench.objects[junk(bench, of: 0)] = [1]
+        for _ in 0..<2 {
+            try bench.run(0)
+            bench.now += 3_600
+        }
+        bench.lock(0, [])
+        bench.objects[junk(bench, of: 0)] = nil
+        bench.objects[junk(bench, of: 0, 1)] = [1]
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 1)
+        bench.put(0, 1, date: 6, value: 2, .whenUnlocked)
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    /// A write every 20 seconds, in a storage that answers 30 calls in that time.
+    @Test("However many objects have the names of a device's batches, what it writes is sent after an hour", arguments: [0, 25, 60])
+    func junkAndWrites(count: Int) throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        for number in 0..<count {
+            let origin = Origin(
+                log: LogID(Identifier128(high: 666, low: UInt64(number))), number: 1, hash: Identifier128(high: 6, low: UInt64(number)))
+            bench.objects[ObjectName.batch(device: bench.machines[0].id, origin: origin).text] = [1]
+        }
+        var waiting: [SyncEffect] = []
+        let begin = bench.now
+        while bench.now < begin + 4_000 {
+            bench.put(0, 2, date: bench.now, value: UInt64(bench.now))
+            waiting += try bench.step(0, .itemsChanged)
+            for _ in 0..<30 where !waiting.isEmpty { waiting += try bench.perform(waiting.removeFirst(), of: 0) }
+            bench.now += 20
+        }
+        try bench.run(1)
+        #expect(bench.value(1, 2) != nil)
+    }
 }

@@ -159,7 +159,7 @@ extension Simulation {
     }
 
     private mutating func changeMembership(_ index: Int) throws {
-        guard devices[index].role == .owner, !devices[index].isRemoved, devices[index].engine?.roster?.members[devices[index].id] != nil
+        guard devices[index].role.isOwner, !devices[index].isRemoved, devices[index].engine?.roster?.members[devices[index].id] != nil
         else {
             return
         }
@@ -210,7 +210,7 @@ extension Simulation {
     }
 
     private func canAdmit(_ index: Int) -> Bool {
-        devices[index].role == .owner && !devices[index].mayBeVoid && devices[index].engine?.roster?.members[devices[index].id] != nil
+        devices[index].role.isOwner && !devices[index].mayBeVoid && devices[index].engine?.roster?.members[devices[index].id] != nil
     }
 
     /// A person whose devices are lost begins again with the storage and the recovery kit.
@@ -219,7 +219,7 @@ extension Simulation {
     private mutating func recover() throws {
         guard let keys = recoveryKit, let founding else { return }
         recoveryKit = nil
-        let kit = try addMachine(keys)
+        let kit = try addKit(keys)
         try join(kit, founding.circle, [founding])
         runToRest(kit)
         guard let members = devices[kit].engine?.roster?.members, members[devices[kit].id] != nil else {

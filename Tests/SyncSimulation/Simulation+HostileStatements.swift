@@ -13,7 +13,7 @@ extension Simulation {
     ///
     /// What it knew cannot be judged, so it does not count.
     private mutating func forgeIncompleteAdmission(of stranger: DeviceID, _ keys: DevicePublicKeys, _ circle: CircleID) throws {
-        let owners = remaining.filter { devices[$0].role == .owner && !devices[$0].mayBeVoid }
+        let owners = remaining.filter { devices[$0].role.isOwner && !devices[$0].mayBeVoid }
         guard let owner = random.element(of: owners), let heads = devices[owner].engine?.roster?.heads, !heads.isEmpty else { return }
         let body = Statement.Body.admit(.init(device: stranger, keys: keys, role: .owner, circleCode: nil))
         let statement = try Statement(

@@ -122,7 +122,7 @@ extension Simulation {
     private mutating func checkMembers() {
         // A machine that is restored from a snapshot may have forgotten a removal or an admission that it had not sent.
         guard !faults.restores, !faults.clones else { return }
-        let kit = recoveryKit.map { DeviceID(of: $0.publicKeys, role: .owner, cipher: cipher) }
+        let kit = recoveryKit.map { DeviceID(of: $0.publicKeys, role: .recoveryKit, cipher: cipher) }
         let expected = Set(remaining.map { devices[$0].id })
         // A removed device may not have published a statement on which its removals rest; then these do not count.
         let isComplete = remaining.allSatisfy { devices[$0].engine?.roster?.missing.isEmpty == true }

@@ -144,14 +144,14 @@ package struct Simulation {
         return try Statement(
             .admit(
                 .init(
-                    device: DeviceID(of: keys.publicKeys, role: .owner, cipher: cipher), keys: keys.publicKeys, role: .owner,
+                    device: DeviceID(of: keys.publicKeys, role: .recoveryKit, cipher: cipher), keys: keys.publicKeys, role: .recoveryKit,
                     circleCode: cipher.circleCode(circle, recoveryKit: kit))),
             circle: circle, author: devices[0].id, heads: [head], keys: devices[0].keys, cipher: cipher)
     }
 
-    /// Adds a machine with these keys; returns its index.
-    mutating func addMachine(_ keys: any CircleDeviceKeys) throws -> Int {
-        devices.append(try machine(devices.count, keys, .owner))
+    /// Adds the machine at which a person uses the recovery kit; returns its index.
+    mutating func addKit(_ keys: any CircleDeviceKeys) throws -> Int {
+        devices.append(try machine(devices.count, keys, .recoveryKit))
         storage.addView()
         return devices.count - 1
     }

@@ -29,8 +29,14 @@ package enum DeviceRole: UInt8, CaseIterable, Sendable {
     case writer = 2
     /// Reads items. Batches and checkpoints of readers are invalid.
     case reader = 3
+    /// An owner that is no machine: a secret on paper, with which a person begins again.
+    ///
+    /// A role of its own, so that no device that was removed can admit itself as a recovery kit.
+    case recoveryKit = 4
 
     package var mayWrite: Bool { self != .reader }
+    /// Whether the device may admit and remove devices.
+    package var isOwner: Bool { self == .owner || self == .recoveryKit }
 }
 
 /// The public keys of a device.

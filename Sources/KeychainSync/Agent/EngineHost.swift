@@ -46,7 +46,9 @@ package actor EngineHost {
         }
     }
 
-    /// Does what a person has asked for. An exchange sends what follows from it.
+    /// Does what a person has asked for.
+    ///
+    /// An exchange sends what follows from it.
     package func perform(_ command: SyncCommand) throws(SyncFailure) {
         do throws(KeychainFailure) { _ = try step(.command(command)) } catch { throw SyncFailure(error) }
     }

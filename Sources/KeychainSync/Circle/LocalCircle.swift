@@ -38,7 +38,9 @@ struct LocalCircle: Sendable {
         }
     }
 
-    /// The membership of this device. Throws `.notStarted` if the keychain is in no circle.
+    /// The membership of this device.
+    ///
+    /// Throws `.notStarted` if the keychain is in no circle.
     func membership() throws(SyncFailure) -> Membership {
         guard let membership = try membershipIfAny() else { throw .notStarted }
         return membership
@@ -49,7 +51,9 @@ struct LocalCircle: Sendable {
         guard try membershipIfAny() == nil else { throw SyncFailure(.alreadyStarted, "this keychain is in a circle already") }
     }
 
-    /// The roster, as the ledger has it. Throws `.notStarted` if the keychain is in no circle.
+    /// The roster, as the ledger has it.
+    ///
+    /// Throws `.notStarted` if the keychain is in no circle.
     func roster() throws(SyncFailure) -> Roster {
         let membership = try membership()
         return try readLedger { ledger throws(KeychainFailure) in try Roster.stored(in: ledger, membership.circle, Self.cipher) }

@@ -6,7 +6,9 @@ internal import SyncCore
 
 /// What a person has after a circle was recovered.
 public struct SyncRecovery: Sendable {
-    /// The recovery kit from now on. The one that was used is no longer of use.
+    /// The recovery kit from now on.
+    ///
+    /// The one that was used is no longer of use.
     public let recoveryKit: SyncSecret
     /// The number of items that were recovered, with those of this device.
     public let sharedItemCount: Int
@@ -16,15 +18,17 @@ public struct SyncRecovery: Sendable {
     ///
     /// If other changes followed it, the storage was taken back to an earlier state.
     public let newestChange: SyncStatus.Received?
-    /// Why not everything was sent yet; nil if it was. An agent sends the rest.
+    /// Why not everything was sent yet; nil if it was.
+    ///
+    /// An agent sends the rest.
     public let unsent: SyncFailure?
 }
 
 extension KeychainSync {
     /// Enters a circle with its recovery kit, when all of its devices are lost.
     ///
-    /// This device becomes an owner, and all other devices are removed, with new keys: whoever has found or stolen them reads nothing that is written
-    /// from now on.
+    /// This device becomes an owner, and all other devices are removed, with new keys: a person who has found or stolen one reads nothing that
+    /// is written from now on.
     ///
     /// - Parameters:
     ///   - storage: The storage of the circle.
@@ -44,7 +48,8 @@ extension KeychainSync {
         }
         let founding = try await KitSearch(local, recoveryKit.bytes, kit).founding(in: storage)
         // Until this device is admitted, it is the kit: it reads everything, and then admits itself under new keys.
-        let membership = Membership(circle: founding.circle, device: DeviceID(of: kit.publicKeys, role: .owner, cipher: LocalCircle.cipher))
+        let membership = Membership(
+            circle: founding.circle, device: DeviceID(of: kit.publicKeys, role: .recoveryKit, cipher: LocalCircle.cipher))
         try local.enter(kit, at: storage) { ledger throws(KeychainFailure) in
             try membership.store(name: name, statements: [founding.stored], in: ledger)
         }

@@ -15,7 +15,9 @@ public struct SyncDevice: Hashable, Identifiable, Sendable {
     public let role: SyncRole
     /// Whether it is this device.
     public let isThisDevice: Bool
-    /// When it sent what this device has read last of it, by its own clock; nil if it has sent nothing yet. Readers never send anything.
+    /// When it sent what this device has read last of it, by its own clock; nil if it has sent nothing yet.
+    ///
+    /// Readers never send anything.
     public let lastSent: Date?
 }
 
@@ -25,12 +27,16 @@ public struct SyncRemoval: Hashable, Sendable {
     public let device: SyncDevice
     /// The number of items whose values it could read until now.
     public let readableItemCount: Int
-    /// Why the removal was not sent yet; nil if it was. An agent sends it.
+    /// Why the removal was not sent yet; nil if it was.
+    ///
+    /// An agent sends it.
     public let unsent: SyncFailure?
 }
 
 extension KeychainSync {
-    /// Lists the devices of the circle, this one first, then by name. The recovery kit is none.
+    /// Lists the devices of the circle, this one first, then by name.
+    ///
+    /// The recovery kit is none.
     ///
     /// - Returns: What this device knows.
     /// - Throws: `.notStarted`, `.locked`, and `.keychain`.
@@ -51,7 +57,9 @@ extension KeychainSync {
         return devices.sorted { ($0.isThisDevice ? 0 : 1, $0.name ?? "~", $0.id) < ($1.isThisDevice ? 0 : 1, $1.name ?? "~", $1.id) }
     }
 
-    /// Names this device. The others learn of it with what it sends next.
+    /// Names this device.
+    ///
+    /// The others learn of it with what it sends next.
     ///
     /// - Parameters:
     ///   - name: 1 to 64 bytes of UTF-8, visible characters with single spaces between them.

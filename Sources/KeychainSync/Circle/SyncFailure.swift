@@ -6,7 +6,9 @@ package import KeychainCore
 public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of reasons, by what a person or a program can do about them.
     public enum Code: Hashable, Sendable {
-        /// This keychain is in no circle. Start one, or join one.
+        /// This keychain is in no circle.
+        ///
+        /// Start one, or join one.
         case notStarted
         /// This keychain is in a circle already.
         case alreadyStarted
@@ -22,21 +24,31 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case notFound
         /// Another agent synchronizes this keychain.
         case agentRunning
-        /// This device was removed from its circle. Its items stay.
+        /// This device was removed from its circle.
+        ///
+        /// Its items stay.
         case removed
         /// The invitation is over: its ten minutes have passed, or one of the two people has ended it.
         case invitationEnded
-        /// The code of an invitation was used before. Each code is for one request.
+        /// The code of an invitation was used before.
+        ///
+        /// Each code is for one request.
         case codeUsed
-        /// A message was made by neither of the two devices, so somebody else has the code. Nobody was admitted.
+        /// A message was made by neither of the two devices, so another person has the code.
+        ///
+        /// No device was admitted.
         case untrusted
         /// Another device has a newer version of the program, which this one cannot read.
         case newerVersion
-        /// The storage is gone, full, or cannot be used. What could not be sent is sent by the next run.
+        /// The storage is gone, full, or cannot be used.
+        ///
+        /// What could not be sent is sent by the next run.
         case storage
         /// The keychain is locked, or was not unlocked since the machine was started.
         case locked
-        /// The keychain cannot be used. The reason says why.
+        /// The keychain cannot be used.
+        ///
+        /// The reason says why.
         case keychain
     }
 

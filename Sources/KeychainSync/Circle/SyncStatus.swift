@@ -38,7 +38,9 @@ public struct SyncStatus: Hashable, Sendable {
 }
 
 extension KeychainSync {
-    /// Returns what this device knows about its circle. The storage is not accessed.
+    /// Returns what this device knows about its circle.
+    ///
+    /// The storage is not accessed.
     ///
     /// - Returns: The status.
     /// - Throws: `.notStarted`, `.locked` if the keychain was not unlocked since the machine was started, and `.keychain`.

@@ -10,13 +10,16 @@ public enum SyncRole: Hashable, Sendable, CaseIterable {
     case owner
     /// Reads and writes.
     case writer
-    /// Reads. What its programs write stays on the device.
+    /// Reads.
+    ///
+    /// What its programs write stays on the device.
     case reader
 
     init(_ role: DeviceRole) {
         self =
             switch role {
-            case .owner: .owner
+            // A kit is no device that anything lists.
+            case .owner, .recoveryKit: .owner
             case .writer: .writer
             case .reader: .reader
             }
@@ -60,7 +63,7 @@ extension KeychainSync {
 public actor SyncInvitation {
     /// What the person at the other device types: seven groups of four characters.
     ///
-    /// Whoever has it can ask to join, for ten minutes. A person at this device then decides.
+    /// A device with the code can ask to join, for ten minutes. A person at this device then decides.
     public nonisolated let code: SyncSecret
     private let local: LocalCircle
     private let host: EngineHost
@@ -156,16 +159,17 @@ public actor SyncInvitation {
         return nil
     }
 
-    /// Why nobody is admitted.
+    /// Why no device is admitted.
     private var ended: SyncFailure {
         guard case .ended(let end) = invitation.state else { return SyncFailure(.invitationEnded, "the invitation is over") }
         return switch end {
         case .expired: SyncFailure(.invitationEnded, "no device has asked to join within ten minutes")
         case .refused: SyncFailure(.invitationEnded, "the device was refused")
         case .secondRequest:
-            SyncFailure(.untrusted, "two devices have asked to join with one code, so somebody else has it; nobody was admitted")
+            SyncFailure(.untrusted, "two devices have asked to join with one code, so another person has it; no device was admitted")
         case .forgedMessage:
-            SyncFailure(.untrusted, "a message was made by neither of the two devices, so somebody else has the code; nobody was admitted")
+            SyncFailure(
+                .untrusted, "a message was made by neither of the two devices, so another person has the code; no device was admitted")
         case .newerFormat: SyncFailure(.newerVersion, "the other device has a newer version of the program")
         }
     }
@@ -187,7 +191,9 @@ public struct SyncJoinRequest: Sendable {
     ///   it. Also `.locked` and `.keychain`.
     public func admit() async throws(SyncFailure) { try await invitation.admit() }
 
-    /// Refuses the device. The code cannot be used again.
+    /// Refuses the device.
+    ///
+    /// The code cannot be used again.
     public func refuse() async { await invitation.cancel() }
 }
 

@@ -149,9 +149,9 @@ public actor SyncJoining {
         case .newerFormat: SyncFailure(.newerVersion, "the other device has a newer version of the program")
         case .codeUsed: SyncFailure(.codeUsed, "the code was used before; each code is for one request")
         case .answeredAnother:
-            SyncFailure(.untrusted, "the other device has answered another request with this code, so somebody else has it")
+            SyncFailure(.untrusted, "the other device has answered another request with this code, so another person has it")
         case .forgedMessage:
-            SyncFailure(.untrusted, "a message was made by neither of the two devices, so somebody else has the code")
+            SyncFailure(.untrusted, "a message was made by neither of the two devices, so another person has the code")
         case .invalidAnswer: SyncFailure(.untrusted, "the answer of the other device is not valid")
         }
     }
@@ -165,7 +165,9 @@ public struct SyncJoined: Hashable, Sendable {
     public let sharedItemCount: Int
     /// The number of items of which the circle had another value than this device: see ``KeychainSync/conflicts()``.
     public let conflictCount: Int
-    /// Why not everything was read yet; nil if it was. An agent reads the rest.
+    /// Why not everything was read yet; nil if it was.
+    ///
+    /// An agent reads the rest.
     public let unread: SyncFailure?
 }
 #endif

@@ -35,14 +35,18 @@ public struct SyncSecret: Sendable, CustomStringConvertible, CustomReflectable {
 }
 
 extension SyncSecret {
-    /// Parses the code of an invitation. Case, blanks, and dashes do not matter.
+    /// Parses the code of an invitation.
+    ///
+    /// Case, blanks, and dashes do not matter.
     ///
     /// - Parameter text: What a person has typed.
     /// - Returns: The code.
     /// - Throws: `.invalidInput` if it is mistyped.
     public static func code(_ text: String) throws(SyncFailure) -> SyncSecret { try typed(text, as: .invitationCode) }
 
-    /// Parses a recovery kit. Case, blanks, and dashes do not matter.
+    /// Parses a recovery kit.
+    ///
+    /// Case, blanks, and dashes do not matter.
     ///
     /// - Parameter text: What a person has typed.
     /// - Returns: The recovery kit.

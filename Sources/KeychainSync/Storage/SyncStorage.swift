@@ -16,7 +16,7 @@
 /// of a circle may come first. Every call checks its name, and throws ``SyncStorageError/Code/failed`` for another one before it
 /// accesses the storage.
 public protocol SyncStorage: Sendable {
-    /// Where the storage is, for people and for programs that make it anew: the absolute path of a folder, or the address of a server.
+    /// Where the storage is, for people and for programs that open it again: the absolute path of a folder, or the address of a server.
     ///
     /// It contains no secret. The keychain remembers the location of the circle's storage.
     var location: String { get }
@@ -82,7 +82,9 @@ public enum SyncCreation: Hashable, Sendable {
 public struct SyncStorageError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of reasons, by what a person can do about them.
     public enum Code: Hashable, Sendable {
-        /// The folder or server is gone or does not answer, for example because a disk is not mounted. Nothing is known about its objects.
+        /// The folder or server is gone or does not answer, for example because a disk is not mounted.
+        ///
+        /// Nothing is known about its objects.
         case unavailable
         /// The storage or the quota of this user is full.
         case full

@@ -8,7 +8,7 @@ extension EngineStep {
         case .admit(let keys, let role): try admit(keys, role)
         case .admitRecoveryKit(let kit):
             let code = try cipher.circleCode(circle, recoveryKit: kit)
-            try admit(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys, .owner, circleCode: code)
+            try admit(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys, .recoveryKit, circleCode: code)
         case .rename(let name): try ledger.set(.ownName, to: name.utf8)
         case .remove(let subject): try remove(subject)
         case .acceptDeletions:

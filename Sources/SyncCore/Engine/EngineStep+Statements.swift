@@ -92,6 +92,19 @@ extension EngineStep {
         evaluateRoster()
         try learnRemovals(before)
         try testifyAfterVoidAdmission(before)
+        try testifyForNewKits(before)
+    }
+
+    /// Testifies for a recovery kit that another device has admitted, so that the kit remains if that device is removed by a thief.
+    private mutating func testifyForNewKits(_ before: Roster) throws(KeychainFailure) {
+        guard ownRole?.mayWrite == true, ownRole != .recoveryKit else { return }
+        let kits = roster.members.filter { $0.value.isRecoveryKit && before.members[$0.key] == nil }.keys
+        guard !kits.isEmpty, before.members[device] != nil else { return }
+        let isOwn = engine.memory.statements.values.contains { statement in
+            guard statement.author == device, case .admit(let admission) = statement.body else { return false }
+            return kits.contains(admission.device)
+        }
+        if !isOwn { try state(.witness) }
     }
 
     /// Testifies for what this device had while it was a member by an admission that is void, once another owner's admission counts.
@@ -180,7 +193,7 @@ extension EngineStep {
     // Commands about devices
 
     mutating func admit(_ publicKeys: DevicePublicKeys, _ role: DeviceRole, circleCode: [UInt8]? = nil) throws(KeychainFailure) {
-        guard ownRole == .owner else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can admit a device") }
+        guard ownRole?.isOwner == true else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can admit a device") }
         guard publicKeys.areUsable(cipher) else {
             throw KeychainFailure(.parameter, "the public keys of the device are not valid: no lane key can be sealed to them")
         }
@@ -196,7 +209,9 @@ extension EngineStep {
     }
 
     mutating func remove(_ subject: DeviceID) throws(KeychainFailure) {
-        guard ownRole == .owner else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can remove a device") }
+        guard ownRole?.isOwner == true else {
+            throw KeychainFailure(.missingEntitlement, "only an owner of the circle can remove a device")
+        }
         guard roster.members[subject] != nil else { return }
         // What a reader wrote does not become usable because the reader is removed.
         let checkpoints = engine.memory.checkpoints.filter { hash, checkpoint in

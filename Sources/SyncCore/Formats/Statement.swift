@@ -38,12 +38,12 @@ package struct Statement: Hashable, Sendable {
         }
     }
 
-    /// `public keys (96) ‖ role (1) ‖ presence (1) ‖ [circle code (32)]`.
+    /// `public keys (96) ‖ role (1) ‖ [circle code (32)]`.
     package struct Admission: Hashable, Sendable {
         package let device: DeviceID
         package let keys: DevicePublicKeys
         package let role: DeviceRole
-        /// For a recovery kit: the code by which its holder recognizes the circle.
+        /// For a recovery kit, and for no other device: the code by which its holder recognizes the circle.
         package let circleCode: [UInt8]?
 
         package init(device: DeviceID, keys: DevicePublicKeys, role: DeviceRole, circleCode: [UInt8]?) {
@@ -236,7 +236,6 @@ extension Statement.Body {
         case .admit(let admission):
             bytes.append(admission.keys)
             bytes.append(admission.role.rawValue)
-            bytes.append(admission.circleCode == nil ? 0 : 1)
             bytes.append(contentsOf: admission.circleCode ?? [])
         case .remove(let removal):
             bytes.append(removal.device)
@@ -269,12 +268,10 @@ extension Statement.Body {
         case 2:
             let keys = try reader.usableKeys(cipher)
             guard let role = DeviceRole(rawValue: try reader.byte()) else { throw .malformed }
-            let presence = try reader.byte()
-            guard presence <= 1 else { throw .malformed }
             self = .admit(
                 Statement.Admission(
                     device: DeviceID(of: keys, role: role, cipher: cipher), keys: keys, role: role,
-                    circleCode: presence == 1 ? try reader.bytes(32) : nil))
+                    circleCode: role == .recoveryKit ? try reader.bytes(32) : nil))
         case 3:
             let device = DeviceID(try reader.identifier())
             var checkpoints: [CheckpointHash] = []

@@ -30,7 +30,7 @@ package struct Roster: Sendable {
     package struct Member: Hashable, Sendable {
         package let keys: DevicePublicKeys
         package let role: DeviceRole
-        package let isRecoveryKit: Bool
+        package var isRecoveryKit: Bool { role == .recoveryKit }
     }
 
     /// Evaluates statements whose signatures the caller has checked.
@@ -57,7 +57,7 @@ package struct Roster: Sendable {
 
     private mutating func evaluate(_ graph: StatementGraph, _ authority: StatementAuthority, _ standing: StandingRemovals) {
         var isCounted: [Bool] = []
-        var roles: [DeviceID: (role: DeviceRole, isKit: Bool)] = [:]
+        var roles: [DeviceID: DeviceRole] = [:]
         for (number, statement) in graph.statements.enumerated() {
             let isSupported = authority.isSupported(number, graph) { isCounted[$0] }
             isCounted.append(authority.isAuthorized[number] && isSupported && !standing.isVoid(number))
@@ -66,19 +66,19 @@ package struct Roster: Sendable {
             switch statement.body {
             case .found(let founding):
                 publicKeys[statement.author] = founding.keys
-                roles[statement.author] = (.owner, false)
+                roles[statement.author] = .owner
             case .admit(let admission):
                 publicKeys[admission.device] = admission.keys
-                roles[admission.device] = (admission.role, admission.circleCode != nil)
+                roles[admission.device] = admission.role
             case .remove(let removal):
                 removed.formUnion(graph.removedDevices(number))
                 listedCheckpoints.formUnion(removal.checkpoints)
             case .rekey, .witness: break
             }
         }
-        for (device, entry) in roles where !removed.contains(device) || isAdmittedAgain(device, graph, isCounted) {
+        for (device, role) in roles where !removed.contains(device) || isAdmittedAgain(device, graph, isCounted) {
             guard let keys = publicKeys[device] else { continue }
-            members[device] = Member(keys: keys, role: entry.role, isRecoveryKit: entry.isKit)
+            members[device] = Member(keys: keys, role: role)
         }
         heads = maximalStatements(graph, isCounted)
         for (author, head) in graph.missing where members[author]?.role.mayWrite == true {

@@ -4,8 +4,10 @@ internal import KeychainCore
 /// The removals that stand, and what they make void.
 ///
 /// A removal makes void what the removed device stated, and what rests on it, except for statements that the removal lists and for those
-/// that a remaining device listed. There is no seniority: of devices that remove each other, all removals stand. A removal by the recovery kit
-/// is not void because the kit is removed, but it is void with the kit's admission: a removed device can date one back.
+/// that a remaining device listed. There is no seniority: of devices that remove each other, all removals stand.
+///
+/// A removal by a recovery kit is void because the kit was removed only if a remaining device lists that removal: a thief that the kit removes could
+/// otherwise date one back. It is also void with the kit's admission, which a removed device can date back as well.
 struct StandingRemovals {
     private let graph: StatementGraph
     private let authority: StatementAuthority
@@ -15,7 +17,7 @@ struct StandingRemovals {
     private var testimony: Testimony
     /// For each removed device, what at least one of the standing removals lists.
     private var listed: [DeviceID: NumberSet] = [:]
-    /// For each pair of devices, whether the first one removed the second one.
+    /// For each pair of devices, whether the first one, which is no kit, removed the second one.
     private let removers: Set<[DeviceID]>
 
     init(_ graph: StatementGraph, _ authority: StatementAuthority) {
@@ -24,6 +26,7 @@ struct StandingRemovals {
         isStanding = Array(repeating: false, count: graph.statements.count)
         testimony = Testimony(graph)
         removers = authority.removals.reduce(into: []) { removers, removal in
+            guard !graph.isByKit(removal) else { return }
             for device in graph.removedDevices(removal) { removers.insert([graph.authors[removal], device]) }
         }
         var undecided = authority.removals
@@ -42,9 +45,7 @@ struct StandingRemovals {
         findTestimony(accusing: standing + undecided)
         // The edges of the graph in which one removal makes another one void.
         let positions = Dictionary(uniqueKeysWithValues: undecided.enumerated().map { ($1, $0) })
-        let targets = undecided.map { removal in
-            voidedStatements(by: removal).compactMap { isByKit($0) && graph.removed[removal] == graph.authors[$0] ? nil : positions[$0] }
-        }
+        let targets = undecided.map { removal in voidedStatements(by: removal).compactMap { positions[$0] } }
         var isDecided = SourceComponents.find(targets)
         for position in undecided.indices where isDecided[position] {
             standing.append(undecided[position])
@@ -61,11 +62,12 @@ struct StandingRemovals {
         let devices = graph.removedDevices(removal)
         // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover
         // removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
-        //
-        // The kit is no machine that can be stolen, so what it removes cannot remove it.
         let isMutual = devices.contains { removers.contains([$0, graph.authors[removal]]) }
-        if !isByKit(removal), isMutual, !isPlanted(.seniority) || !isSenior(removal) { return [] }
-        var voided = devices.flatMap { graph.numbers(of: $0) }.filter { !graph.lists(removal, $0) && !isWitnessed($0) }
+        if !graph.isByKit(removal), isMutual, !isPlanted(.seniority) || !isSenior(removal) { return [] }
+        let concernsKits = isWitnessed(removal)
+        var voided = devices.flatMap { graph.numbers(of: $0) }.filter {
+            !graph.lists(removal, $0) && !isWitnessed($0) && (concernsKits || !graph.isByKit($0))
+        }
         guard !voided.isEmpty else { return [] }
         var isVoided = graph.noNumbers
         for number in voided { isVoided.insert(number) }
@@ -88,8 +90,6 @@ struct StandingRemovals {
         guard let admission = authority.supports(of: removal, graph).first(where: { _ in true }) else { return false }
         return graph.admitted.prefix(admission).allSatisfy { $0 != graph.removed[removal] }
     }
-
-    private func isByKit(_ number: Int) -> Bool { authority.supports(of: number, graph).contains { graph.isKitAdmission[$0] } }
 
     /// Returns whether a standing removal makes the statement itself void.
     ///

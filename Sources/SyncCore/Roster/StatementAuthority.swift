@@ -28,15 +28,13 @@ struct StatementAuthority {
     private func mayState(_ number: Int, _ statement: Statement, _ graph: StatementGraph) -> Bool {
         if case .found = statement.body { return true }
         let known = graph.known[number]
-        var role: DeviceRole?
-        for admission in supports(of: number, graph) {
-            guard let other = graph.admittedRoles[admission] else { continue }
-            role = role.map { $0.rawValue < other.rawValue ? other : $0 } ?? other
-        }
-        guard let role, !(removalsOfDevice[statement.author] ?? []).contains(where: { known.contains($0) }) else { return false }
+        // A device has one role.
+        guard let role = supports(of: number, graph).first(where: { _ in true }).flatMap({ graph.admittedRoles[$0] }),
+            !(removalsOfDevice[statement.author] ?? []).contains(where: { known.contains($0) })
+        else { return false }
         switch statement.body {
         case .found: return true
-        case .admit, .remove: return role == .owner
+        case .admit, .remove: return role.isOwner
         case .rekey(let rekeying): return role.mayWrite && isNext(rekeying, known)
         case .witness: return role.mayWrite
         }

@@ -10,10 +10,10 @@ internal import KeychainCore
 struct StatementGraph {
     private(set) var statements: [Statement] = []
     private(set) var authors: [DeviceID] = []
-    /// The device that each statement makes a member, its role, and whether it is a recovery kit.
+    /// The device that each statement makes a member, and its role.
     private(set) var admitted: [DeviceID?] = []
     private(set) var admittedRoles: [DeviceRole?] = []
-    private(set) var isKitAdmission: [Bool] = []
+    private var kits: Set<DeviceID> = []
     /// The device that each statement removes.
     private(set) var removed: [DeviceID?] = []
     /// For each statement, the statements that its author counted.
@@ -100,21 +100,21 @@ struct StatementGraph {
         numbersOfAuthor[statement.author, default: []].append(statements.count)
         statements.append(statement)
         authors.append(statement.author)
-        var admitted: (device: DeviceID, role: DeviceRole, isKit: Bool)?
+        var admitted: (device: DeviceID, role: DeviceRole)?
         var removed: DeviceID?
         switch statement.body {
         case .found(let founding):
-            admitted = (statement.author, .owner, false)
+            admitted = (statement.author, .owner)
             note(founding.keys, of: statement.author)
         case .admit(let admission):
-            admitted = (admission.device, admission.role, admission.circleCode != nil)
+            admitted = (admission.device, admission.role)
+            if admission.role == .recoveryKit { kits.insert(admission.device) }
             note(admission.keys, of: admission.device)
         case .remove(let removal): removed = removal.device
         case .rekey, .witness: break
         }
         self.admitted.append(admitted?.device)
         admittedRoles.append(admitted?.role)
-        isKitAdmission.append(admitted?.isKit ?? false)
         self.removed.append(removed)
     }
 
@@ -128,6 +128,9 @@ struct StatementGraph {
         guard let device = removed[number] else { return [] }
         return keysOfDevice[device].flatMap { devicesOfKeys[$0] } ?? [device]
     }
+
+    /// Whether the author of a statement is a recovery kit.
+    func isByKit(_ number: Int) -> Bool { kits.contains(authors[number]) }
 
     /// The statements of a device, in ascending order.
     func numbers(of author: DeviceID) -> [Int] { numbersOfAuthor[author] ?? [] }
