@@ -131,17 +131,18 @@ extension Simulation {
         for name in storage.names where all || random.chance(0.1) {
             guard try isHealable(name) else { continue }
             storage.remove(name)
+            lostNames.insert(name)
             if options.isTraced { note("lost \(name)") }
             counters.count(.objectLost)
         }
     }
 
     /// Whether a remaining device other than its author has what the object contains, so that the circle can make up for it.
-    private func isHealable(_ name: String) throws(KeychainFailure) -> Bool {
+    private func isHealable(_ name: String, without absent: Int? = nil) throws(KeychainFailure) -> Bool {
         switch ObjectName(name) {
-        case .statement(let hash): try isHeld { disk throws(KeychainFailure) in try disk.isStored(hash) }
+        case .statement(let hash): try isHeld(without: absent) { disk throws(KeychainFailure) in try disk.isStored(hash) }
         case .batch(_, let origin) where !hostileNames.contains(name):
-            try isHeld { disk throws(KeychainFailure) in
+            try isHeld(without: absent) { disk throws(KeychainFailure) in
                 try disk.read { ledger throws(KeychainFailure) in try ledger.isRead(origin) }
             }
         default: false
@@ -149,13 +150,25 @@ extension Simulation {
     }
 
     /// Whether a writer has something on a disk that is never rolled back to before now.
-    private func isHeld(_ isOnDisk: (any SimulatedDisk) throws(KeychainFailure) -> Bool) throws(KeychainFailure) -> Bool {
-        for index in remaining {
+    private func isHeld(
+        without absent: Int?, _ isOnDisk: (any SimulatedDisk) throws(KeychainFailure) -> Bool
+    ) throws(KeychainFailure) -> Bool {
+        for index in remaining where index != absent {
             let device = devices[index]
             let isKept = device.original == nil && device.snapshot == nil && index != damaged
             if isKept, device.role.mayWrite, try isOnDisk(device.disk) { return true }
         }
         return false
+    }
+
+    /// Whether a device may be removed without losing what the storage has lost and no other remaining device has.
+    private func isDispensable(_ victim: Int) throws(KeychainFailure) -> Bool {
+        let present = Set(storage.names)
+        for name in lostNames.subtracting(present).sorted() {
+            guard try isHealable(name), try !isHealable(name, without: victim) else { continue }
+            return false
+        }
+        return true
     }
 
     private mutating func changeMembership(_ index: Int) throws {
@@ -165,7 +178,7 @@ extension Simulation {
         }
         if faults.removesDevices, random.chance(0.5), remaining.count > 2,
             let victim = random.element(of: remaining.filter { isListed($0, by: index) && devices[$0].id != devices[index].id }),
-            devices.filter({ $0.isRemoved }).count < 2
+            devices.filter({ $0.isRemoved }).count < 2, try isDispensable(victim)
         {
             let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
             for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (true, index) }
@@ -276,7 +289,10 @@ extension Simulation {
         }
         counters.count(.storageRolledBack)
         let kept = Set(storageSnapshot.map(\.name))
-        for name in storage.names where try !kept.contains(name) && isHealable(name) { storage.remove(name) }
+        for name in storage.names where try !kept.contains(name) && isHealable(name) {
+            storage.remove(name)
+            lostNames.insert(name)
+        }
         for (name, bytes) in storageSnapshot { storage.putBack(name, bytes) }
     }
 

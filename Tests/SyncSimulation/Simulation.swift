@@ -24,6 +24,8 @@ package struct Simulation {
     /// Statements of other circles, and heads of readers' statements that never existed.
     var foreignStatements: Set<StatementHash> = []
     var missingHeads: Set<StatementHash> = []
+    /// The objects that the storage has lost.
+    var lostNames: Set<String> = []
     /// An earlier state of the storage.
     var storageSnapshot: [(name: String, bytes: [UInt8])] = []
     /// The recovery kit, until it is used.
