@@ -248,6 +248,12 @@ let package = Package(
             path: "Tests/SyncSimulation"
         ),
         .executableTarget(name: "SyncStorm", dependencies: ["SyncSimulation"], path: "Tests/SyncStorm"),
+        // Three devices whose folder a real program moves, for Scripts/sync-real.sh.
+        .executableTarget(
+            name: "SyncWorkload",
+            dependencies: ["KeychainSync", "SyncCore", "SyncSimulation", "KeychainEngine", "KeychainCore", "KeychainTestSupport"],
+            path: "Tests/SyncWorkload"
+        ),
         .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),
         .executableTarget(
             name: "LedgerBenchmark",

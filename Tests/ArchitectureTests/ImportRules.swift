@@ -67,7 +67,9 @@ private let impureNames: Set<String> = [
 ]
 
 /// The programs that tests start, and the targets that they link.
-private let childPrograms: Set<String> = ["KeychainTestChild", "KeychainTestSupport", "PowerCut", "PowerCutSimulation", "PowerCutWorkload"]
+private let childPrograms: Set<String> = [
+    "KeychainTestChild", "KeychainTestSupport", "PowerCut", "PowerCutSimulation", "PowerCutWorkload", "SyncWorkload",
+]
 
 let importRules: [Rule] = [
     Rule(
