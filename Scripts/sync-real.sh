@@ -14,7 +14,7 @@ the folders equal. Meanwhile processes are stopped, continued, and killed. At th
 devices must be equal, and each acknowledged write must be visible, replaced or deleted by a write that saw it, or a conflict copy.
 
     --short         fewer writes, through rsync, git, and Syncthing if it is installed; for automatic checks
-    --seed N        another choice of writes, faults, and moments (default: 1); a failure may not appear again, because the system has its own
+    --seed N        another choice of writes, faults, and moments (default: 1). How processes interleave varies, so a failure may not appear again.
     --writes N      another number of writes
     --lose          plants a fault: removes a batch from all folders before any other device has read it
     --self-test     demands that the planted fault is found
@@ -233,7 +233,7 @@ lose_batch() {
 }
 
 run() {
-    local transport=$1 round rounds=$((writes / 333)) device code=0 begin=$SECONDS kills=0 stops=0 ended=0 seconds_ahead=0 target
+    local transport=$1 round rounds=$((writes / 400 + 1)) device code=0 begin=$SECONDS kills=0 stops=0 ended=0 seconds_ahead=0 target
     local -A pids=()
     root=$directory/$transport
     mkdir "$root"
