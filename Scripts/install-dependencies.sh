@@ -44,6 +44,7 @@ if [ "${1:-}" != build ]; then
     command -v dbus-daemon >/dev/null 2>&1 && command -v dbus-send >/dev/null 2>&1 || missing+=(dbus)  # a message bus for the tests
     command -v gnome-keyring-daemon >/dev/null 2>&1 || missing+=(gnome-keyring)                        # a Secret Service to import from
     command -v secret-tool >/dev/null 2>&1 || missing+=(libsecret-tools)                               # stores secrets in it
+    command -v rsync >/dev/null 2>&1 || missing+=(rsync)                # moves the folders of devices that synchronize
     command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # prompts for a passcode
     command -v pinentry-curses >/dev/null 2>&1 || missing+=(pinentry-curses)
 fi
