@@ -13,7 +13,7 @@ For each transport, three devices with a keychain and a folder of their own writ
 the folders equal. Meanwhile processes are stopped, continued, and killed. At the end everything runs until nothing changes. Then the
 devices must be equal, and each acknowledged write must be visible, replaced or deleted by a write that saw it, or a conflict copy.
 
-    --short         fewer writes, through rsync, git, and Syncthing if it is installed; for automatic checks
+    --short         fewer writes, and without arguments through rsync, git, and Syncthing if it is installed; for automatic checks
     --seed N        another choice of writes, faults, and moments (default: 1). How processes interleave varies, so a failure may not appear again.
     --writes N      another number of writes
     --lose          plants a fault: removes a batch from all folders before any other device has read it
@@ -277,12 +277,12 @@ self_test() {
 # The user's own settings have no effect.
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 
-transports=() seed=1 writes=10000 lose=false keep=false
+transports=() short=false seed=1 writes=10000 lose=false keep=false
 while [ $# -gt 0 ]; do
     case $1 in
         # How this script starts itself.
         --transport) transport=$2 root=$3; transport_loop "$4" ;;
-        --short) writes=2400; transports+=(rsync git); if command -v syncthing >/dev/null; then transports+=(syncthing); fi ;;
+        --short) short=true writes=2400 ;;
         --seed) seed=${2:?}; shift ;;
         --writes) writes=${2:?}; shift ;;
         --lose) lose=true ;;
@@ -294,6 +294,10 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+if $short && [ ${#transports[@]} -eq 0 ]; then
+    transports=(rsync git)
+    if command -v syncthing >/dev/null; then transports+=(syncthing); fi
+fi
 [ ${#transports[@]} -gt 0 ] || { usage >&2; exit 64; }
 
 for transport in "${transports[@]}"; do
