@@ -111,25 +111,34 @@ int keychain_file_rename_without_replacing_at(int directory, const char *name, c
     return renameat2(directory, name, directory, new_name, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
-/* The mark is an open file description lock on the first byte. The kernel removes it when the descriptor is closed or the process ends. */
-int keychain_file_set_mark(int descriptor, bool is_set) {
-    struct flock lock = {.l_type = is_set ? F_RDLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+/* Sets an open file description lock. It also conflicts with connections of this process, closing another descriptor does not drop it, and the kernel
+   removes it when the last copy of the descriptor is closed. */
+static int set_lock(int descriptor, short type, int64_t first_byte, int64_t byte_count) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = first_byte, .l_len = byte_count};
     while (fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
         if (errno != EINTR) return errno;
     }
     return 0;
+}
+
+/* The mark is a lock on the first byte. */
+int keychain_file_set_mark(int descriptor, bool is_set) {
+    return set_lock(descriptor, is_set ? F_RDLCK : F_UNLCK, 0, 1);
 }
 
 bool keychain_file_is_marked_by_others(int descriptor) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    return fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    return keychain_file_is_locked_by_others(descriptor, 0, 1);
 }
 
 int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count) {
-    /* An open file description lock also conflicts with connections of this process, and closing another descriptor does not drop it. */
+    return set_lock(descriptor, F_WRLCK, first_byte, byte_count);
+}
+
+int keychain_file_unlock(int descriptor, int64_t first_byte, int64_t byte_count) {
+    return set_lock(descriptor, F_UNLCK, first_byte, byte_count);
+}
+
+bool keychain_file_is_locked_by_others(int descriptor, int64_t first_byte, int64_t byte_count) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first_byte, .l_len = byte_count};
-    while (fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
-        if (errno != EINTR) return errno;
-    }
-    return 0;
+    return fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }

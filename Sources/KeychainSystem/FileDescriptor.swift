@@ -67,6 +67,17 @@ package struct FileDescriptor: Hashable, Sendable {
         return code == 0
     }
 
+    /// Unlocks a file of a database, also if a child process that was just forked has a copy of the descriptor.
+    package func unlock(_ lock: DatabaseLock) throws(Errno) {
+        let code = keychain_file_unlock(rawValue, lock.bytes.lowerBound, Int64(lock.bytes.count))
+        guard code == 0 else { throw Errno(rawValue: code) }
+    }
+
+    /// Whether another descriptor, of any process, has locked the file; false if that cannot be found out.
+    package func isLockedByOthers(_ lock: DatabaseLock) -> Bool {
+        keychain_file_is_locked_by_others(rawValue, lock.bytes.lowerBound, Int64(lock.bytes.count))
+    }
+
     /// Sets or clears a mark on this file or directory, which the kernel removes when the descriptor is closed.
     ///
     /// Any number of descriptors can have a mark on one file.

@@ -90,6 +90,29 @@ struct CircleTests {
         try await run.value
     }
 
+    @Test("A device that is removed beside a running agent reads nothing that is written afterwards")
+    func removalBesideAgent() async throws {
+        let bench = try await Bench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        try await bench.join()
+        let agent = try SyncAgent(bench.one.keychain, on: bench.storage)
+        let run = Task { try await agent.run() }
+        let device = try #require(try await bench.one.use { try KeychainSync.devices() }.last)
+        _ = try await bench.one.use { try await KeychainSync.remove(device.id, on: bench.storage) }
+        try bench.one.put("a", "2")
+        try bench.one.put("b", "3")
+        try await expect("the agent sends what was written") {
+            try await bench.one.use { try KeychainSync.status() }.unsentCount == 0
+        }
+        await expectFailure(.removed) { try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet() }
+        #expect(try bench.other.secret("a") == "1")
+        #expect(try bench.other.secret("b") == nil)
+        #expect(try await bench.one.use { try KeychainSync.status() }.isAgentRunning)
+        run.cancel()
+        try await run.value
+    }
+
     @Test("A name that a person gives a device is shown on the others")
     func rename() async throws {
         let bench = try await Bench()

@@ -164,10 +164,7 @@ extension Simulation {
     /// Whether a device may be removed without losing what the storage has lost and no other remaining device has.
     private func isDispensable(_ victim: Int) throws(KeychainFailure) -> Bool {
         let present = Set(storage.names)
-        for name in lostNames.subtracting(present).sorted() {
-            guard try isHealable(name), try !isHealable(name, without: victim) else { continue }
-            return false
-        }
+        for name in lostNames.subtracting(present).sorted() where try !isHealable(name, without: victim) { return false }
         return true
     }
 

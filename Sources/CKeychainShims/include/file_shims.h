@@ -63,6 +63,12 @@ int keychain_file_rename_without_replacing_at(int directory, const char *name, c
    process or description has locked one of them. */
 int keychain_file_try_lock(int descriptor, int64_t first_byte, int64_t byte_count);
 
+/* Unlocks these bytes for all copies of the descriptor. Returns 0 or an errno value. */
+int keychain_file_unlock(int descriptor, int64_t first_byte, int64_t byte_count);
+
+/* Whether another process or description has locked one of these bytes. False if that cannot be found out. */
+bool keychain_file_is_locked_by_others(int descriptor, int64_t first_byte, int64_t byte_count);
+
 /* Sets or clears a mark of the descriptor on the file: a lock that many may have at once. Returns 0 or an errno value. */
 int keychain_file_set_mark(int descriptor, bool is_set);
 

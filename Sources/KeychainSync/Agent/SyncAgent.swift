@@ -81,6 +81,8 @@ public final class SyncAgent: Sendable {
         defer {
             hints.cancel()
             observation.cancel()
+            // Nothing else in this call uses the agent to its end, so the lock could be released with it.
+            withExtendedLifetime(lock) {}
         }
         let loop = AgentLoop(host, storage, clock: clock, inbox: inbox)
         let result = await withTaskCancellationHandler {

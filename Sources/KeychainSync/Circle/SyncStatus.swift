@@ -49,7 +49,7 @@ extension KeychainSync {
         let membership = try local.membership()
         let roster = try local.roster()
         let counts = try local.counts()
-        let isAgentRunning = try local.attempt { () throws(KeychainFailure) in try local.keychain.lockForAgent() == nil }
+        let isAgentRunning = try local.attempt { () throws(KeychainFailure) in try local.keychain.hasAgent() }
         let state = try local.attempt { () throws(KeychainFailure) in try local.keychain.sessionStatus().state }
         return try local.readLedger { ledger throws(KeychainFailure) in
             let notes = try DeviceNotes(in: ledger)

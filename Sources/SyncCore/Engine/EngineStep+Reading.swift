@@ -54,7 +54,6 @@ extension EngineStep {
             engine.memory.unread.insert(
                 batch, isOwn: batch.device == device, isReachable: isReachable, isPermitted: try ledger.isPermitted(batch.origin))
         }
-        if !engine.memory.failedOwn.isEmpty { engine.memory.failedOwn.formIntersection(engine.memory.unread.own.map(\.name)) }
     }
 
     /// Forgets the checkpoints that are not in the storage any more, except for the one that is being absorbed.

@@ -30,10 +30,12 @@ extension EngineStep {
     ///
     /// Nil while it can read more of them.
     private func unreadableOwnBatches() throws(KeychainFailure) -> [ListedBatch]? {
+        guard !engine.memory.unread.own.isEmpty else { return [] }
+        guard engine.memory.reading.isEmpty else { return nil }
         var unreadable: [ListedBatch] = []
         for batch in engine.memory.unread.own where engine.memory.unread.isReadable(batch.origin) {
             guard try isWanted(batch) else { continue }
-            guard engine.memory.failedOwn.contains(batch.name) else { return nil }
+            guard isSetAside(batch.name) else { return nil }
             unreadable.append(batch)
         }
         return unreadable

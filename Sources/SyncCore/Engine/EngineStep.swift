@@ -66,7 +66,6 @@ struct EngineStep {
             engine.memory.reading.remove(name)
             // Until the next listing, an object that is not there or of no use is not read again.
             if bytes == nil { engine.memory.rejected.insert(name) }
-            defer { noteFailedOwn(name) }
             if isFolded || isPlanted(.foldAfterMerge), let bytes {
                 try receive(name, bytes)
             } else if bytes != nil {
@@ -81,7 +80,6 @@ struct EngineStep {
             engine.memory.creating.remove(name)
             // Until the next listing, an object that cannot be read is not read again, and nothing waits for it.
             if engine.memory.reading.remove(name) != nil { engine.memory.rejected.insert(name) }
-            noteFailedOwn(name)
         case .command(let command): try perform(command)
         }
         if !engine.memory.receivedStatements.isEmpty, !isReadingStatements { try addReceivedStatements() }
@@ -103,12 +101,6 @@ struct EngineStep {
         try publish()
         if engine.memory.waits != waits { try ledger.set(.waits, to: engine.memory.waits.encoded) }
         engine.memory.observations += merge.observations
-    }
-
-    /// Remembers that a batch of this device's own logs was read and is not usable, or not yet.
-    private mutating func noteFailedOwn(_ name: String) {
-        guard isSetAside(name), case .batch(device, _) = ObjectName(name) else { return }
-        engine.memory.failedOwn.insert(name)
     }
 
     private mutating func fold() throws(KeychainFailure) {

@@ -116,11 +116,6 @@ struct EngineMemory {
     var areKeysDue = false
     /// Whether the last listing of batches came after the last sealing.
     var maySeal = false
-    /// The names of unread batches of this device's own logs that could not be read at least once since they are listed.
-    ///
-    /// They are read again when they may be of use. But sealing waits only an hour for them: another program can make any number of objects with such
-    /// names, which would be read for ever.
-    var failedOwn: Set<String> = []
     /// The batches of this device's own logs that it could not read when it last began or continued to wait; nil if the wait has to be looked at again.
     ///
     /// So an event costs no search of all that is missing.

@@ -4,6 +4,7 @@ import Foundation
 import KeychainCore
 import KeychainEngine
 import KeychainSync
+import KeychainSystem
 import KeychainTestSupport
 import SyncCore
 import Testing
@@ -112,6 +113,23 @@ struct SyncAgentTests {
             #expect { try SyncAgent(machine.keychain, on: FolderStorage(path: directory)) } throws: {
                 ($0 as? SyncFailure)?.code == .notStarted
             }
+        }
+    }
+
+    @Test("A lock that is released is free although a child process that was just forked has a copy of its descriptor")
+    func releasedLock() throws {
+        try withTemporaryDirectory(inMemory: true) { directory in
+            let path = directory + "/sync.lock"
+            let one = try OpenFile(path, .createExclusively)
+            let other = try OpenFile(path, .readWrite)
+            #expect(try one.descriptor.tryLock(.synchronizing))
+            let copy = dup(one.descriptor.rawValue)
+            defer { close(copy) }
+            #expect(other.descriptor.isLockedByOthers(.synchronizing))
+            #expect(try !other.descriptor.tryLock(.synchronizing))
+            try one.descriptor.unlock(.synchronizing)
+            #expect(!other.descriptor.isLockedByOthers(.synchronizing))
+            #expect(try other.descriptor.tryLock(.synchronizing))
         }
     }
 
