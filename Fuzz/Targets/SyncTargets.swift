@@ -96,7 +96,7 @@ struct StatementTarget: FuzzTarget {
             olderKeys: [.init(key: SyncParts.laneKey, bytes: SyncParts.bytes(40))])
         let bodies: [Statement.Body] = [
             .found(.init(nonce: SyncParts.bytes(32), keys: keys)),
-            .admit(.init(device: founder, keys: keys, role: .owner, circleCode: SyncParts.bytes(32))),
+            .admit(.init(device: founder, keys: keys, role: .recoveryKit, circleCode: SyncParts.bytes(32))),
             .admit(.init(device: founder, keys: keys, role: .reader, circleCode: nil)),
             .remove(.init(device: founder, checkpoints: [SyncParts.hash])), .rekey(rekeying), .witness,
         ]
