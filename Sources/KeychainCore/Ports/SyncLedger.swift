@@ -131,8 +131,6 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case engine
     /// Where the storage of the circle is, as its program names it.
     case storage
-    /// What a person has to know, until the agent begins again.
-    case alarms
     /// The name of this device, for people.
     case ownName
     /// The name that this device has told the others last.
