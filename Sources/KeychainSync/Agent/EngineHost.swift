@@ -11,7 +11,7 @@ internal import Synchronization
 /// A step blocks for a transaction of the store, so the actor runs on a queue of its own, and not on the threads of all tasks.
 package actor EngineHost {
     let keychain: LocalKeychain
-    private let clock: any WallClock
+    let clock: any WallClock
     private let executor = QueueExecutor()
     private var keys: LoadedDeviceKeys?
     /// As it was when the keys were read.
@@ -20,7 +20,8 @@ package actor EngineHost {
     private var engine: SyncEngine?
     /// What the ledger says after each step of this engine.
     ///
-    /// A command may be performed by another process than the agent's. What an engine remembers of the ledger is then old, for example who is a member.
+    /// Another process than the agent's may perform a command. This engine then remembers an earlier state of the ledger, for example a device that
+    /// is no member any more.
     private let id: [UInt8]
 
     // The actor keeps its executor.
@@ -50,7 +51,7 @@ package actor EngineHost {
     ///
     /// An exchange sends what follows from it.
     package func perform(_ command: SyncCommand) throws(SyncFailure) {
-        do throws(KeychainFailure) { _ = try step(.command(command)) } catch { throw SyncFailure(error) }
+        do throws(KeychainFailure) { _ = try step(.command(command)) } catch { throw SyncFailure(command: error) }
     }
 
     /// Runs `body` with the engine, the time, and a transaction.

@@ -27,8 +27,8 @@ public struct SyncRecovery: Sendable {
 extension KeychainSync {
     /// Enters a circle with its recovery kit, when all of its devices are lost.
     ///
-    /// This device becomes an owner, and all other devices are removed, with new keys: a person who has found or stolen one reads nothing that
-    /// is written from now on.
+    /// This device becomes an owner. All other devices are removed, and new keys are made, so a person with a stolen device cannot read what is
+    /// written from now on.
     ///
     /// - Parameters:
     ///   - storage: The storage of the circle.
@@ -36,7 +36,7 @@ extension KeychainSync {
     ///   - deviceName: The name of this device for people: 1 to 64 bytes of UTF-8, visible characters with single spaces between them.
     /// - Returns: The new kit, which a person has to store now, and what was recovered.
     /// - Throws: `.alreadyStarted`, `.noCircle` if the storage has no circle of this kit, `.invalidInput` for the name, `.storage`, `.locked`, and
-    ///   `.keychain`. After an error this device is in no circle, and the kit can be used again.
+    ///   `.keychain`. After an error this device is in no circle, the others may be removed already, and the kit can be used again.
     public static func recover(
         on storage: any SyncStorage, recoveryKit: SyncSecret, deviceName: String
     ) async throws(SyncFailure) -> SyncRecovery {
@@ -56,7 +56,7 @@ extension KeychainSync {
         do throws(SyncFailure) {
             return try await takeOver(from: membership, in: local, on: storage, name)
         } catch {
-            // Nothing is sent of what this device has prepared.
+            // What was not sent yet is dropped. The kit is replaced last, so it can be used again.
             try local.attempt { () throws(KeychainFailure) in try local.keychain.stopSynchronizing() }
             throw error
         }

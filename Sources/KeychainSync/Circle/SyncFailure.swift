@@ -65,14 +65,12 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     package init(_ failure: KeychainFailure) {
-        let code: Code =
-            switch failure.status {
-            case .interactionNotAllowed: .locked
-            case .missingEntitlement: .notOwner
-            case .parameter: .invalidInput
-            default: .keychain
-            }
-        self.init(code, failure.reason)
+        self.init(failure.status == .interactionNotAllowed ? .locked : .keychain, failure.reason)
+    }
+
+    /// Translates the failure of a command, which the engine refuses if this device is no owner.
+    init(command failure: KeychainFailure) {
+        if failure.status == .missingEntitlement { self.init(.notOwner, failure.reason) } else { self.init(failure) }
     }
 
     package init(_ error: SyncStorageError) { self.init(.storage, error.reason) }

@@ -13,7 +13,7 @@ struct JoinLoop: Sendable {
     /// Runs rounds until `step` returns nil.
     ///
     /// `step` handles an event and returns what has to be done, or nil once there is nothing to wait for. Errors of the storage are waited out: the side itself
-    /// ends after its time. Throws `.storage` if that was in vain, and what `step` throws.
+    /// ends after its time. Throws `.invitationEnded` if the task is canceled, and what `step` throws.
     nonisolated(nonsending) func run(
         _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
     ) async throws(SyncFailure) {

@@ -122,7 +122,7 @@ public actor SyncInvitation {
         do throws(KeychainFailure) {
             (invitation, effects) = try await host.admit(invitation, role)
         } catch {
-            throw SyncFailure(error)
+            throw SyncFailure(command: error)
         }
         await loop.finish(effects)
         guard case .answered = invitation.state else { throw ended }
@@ -197,30 +197,30 @@ public struct SyncJoinRequest: Sendable {
     public func refuse() async { await invitation.cancel() }
 }
 
+/// Only an admission needs the engine. The other steps do not take its place, because a running agent would begin again after each.
 extension EngineHost {
     fileprivate func begin(
         _ code: SharedSecretBytes, nonce: [UInt8], _ membership: Membership
     ) throws(KeychainFailure) -> Invitation {
-        try transact { _, now, transaction, _ throws(KeychainFailure) in
-            try Invitation(
-                code: code, nonce: nonce, membership: membership, cipher: LocalCircle.cipher, now: now, in: transaction.ledger)
+        try keychain.synchronize { ledger, _ throws(KeychainFailure) in
+            try Invitation(code: code, nonce: nonce, membership: membership, cipher: LocalCircle.cipher, now: clock.now(), in: ledger)
         }
     }
 
     fileprivate func step(
         _ invitation: Invitation, _ event: SyncEvent
     ) throws(KeychainFailure) -> (Invitation, [SyncEffect]) {
-        try transact { _, now, transaction, _ throws(KeychainFailure) in
+        try keychain.synchronize { ledger, _ throws(KeychainFailure) in
             var next = invitation
-            let effects = try next.step(event, now: now, in: transaction.ledger)
+            let effects = try next.step(event, now: clock.now(), in: ledger)
             return (next, effects)
         }
     }
 
     fileprivate func refuse(_ invitation: Invitation) throws(KeychainFailure) -> (Invitation, [SyncEffect]) {
-        try transact { _, now, transaction, _ throws(KeychainFailure) in
+        try keychain.synchronize { ledger, _ throws(KeychainFailure) in
             var next = invitation
-            let effects = try next.refuse(now: now, in: transaction.ledger)
+            let effects = try next.refuse(now: clock.now(), in: ledger)
             return (next, effects)
         }
     }

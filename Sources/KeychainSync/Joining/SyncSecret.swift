@@ -24,7 +24,7 @@ public struct SyncSecret: Sendable, CustomStringConvertible, CustomReflectable {
         do throws(KeychainFailure) {
             try self.init(try LocalKeychain.circleCipher.secret(typed: text, as: form), as: form)
         } catch {
-            throw SyncFailure(error)
+            throw error.status == .parameter ? SyncFailure(.invalidInput, error.reason) : SyncFailure(error)
         }
     }
 
