@@ -71,7 +71,8 @@ extension EngineBench {
         return names
     }
 
-    private mutating func key(_ id: LaneKeyID, of device: Int) -> SharedSecretBytes? {
+    /// Returns a lane key, if a device can open it now.
+    mutating func key(_ id: LaneKeyID, of device: Int) -> SharedSecretBytes? {
         let ledger = machines[device].ledger
         return machines[device].engine?.openedKey(id, in: SyncTransaction(ledger: ledger, items: ledger))
     }

@@ -201,6 +201,40 @@ struct ReviewedScheduleTests {
         for device in [1, 3, joiner] { #expect(bench.members(device) == [1, 3, joiner]) }
     }
 
+    @Test("A key made after a removal is not wrapped under one whose holders may not know of that removal")
+    func wrappedBeforeRemoval() throws {
+        var bench = try EngineBench([.owner, .owner, .owner, .owner, .owner])
+        try bench.exchange([0, 1, 2, 3, 4])
+        // Owner 3 admits a device, which device 2 sees, and removes it, which device 4 sees.
+        let first = Set(bench.objects.keys)
+        let removed = try bench.admit(by: 3)
+        try bench.exchange([3])
+        let admission = Set(bench.objects.keys).subtracting(first)
+        bench.hidden = [0: admission, 1: admission]
+        try bench.exchange([2])
+        try bench.run(3, .command(.remove(bench.machines[removed].id)))
+        bench.put(3, 1, date: 5, value: 666)
+        try bench.exchange([3])
+        let key = try bench.newestKey(.afterFirstUnlock, of: 3).id
+        try bench.run(4)
+        let removal = Set(bench.objects.keys).subtracting(first).subtracting(admission)
+        // Owner 0 knows of none of this and removes owner 3.
+        bench.hidden = [0: admission.union(removal), 2: removal]
+        try bench.run(0, .command(.remove(bench.machines[3].id)))
+        // For device 1 neither statement of owner 3 counts. It makes the key readable for the members, while device 2 boxes theirs for another device.
+        bench.hidden[1] = try bench.publish(2)
+        try bench.run(1)
+        // Device 4 testifies for both.
+        bench.hidden = [:]
+        try bench.exchange([4, removed, 0, 1, 2])
+        for device in [0, 1, 2, 4] {
+            #expect(bench.members(device) == [0, 1, 2, 4])
+            #expect(bench.value(device, 1) == 666)
+        }
+        #expect(bench.key(key, of: 1) != nil)
+        #expect(bench.key(key, of: removed) == nil)
+    }
+
     @Test("A later batch of a log does not bring back what a device deleted that had read only the earlier one (H4)")
     func readSingly() throws {
         var bench = try EngineBench()

@@ -90,7 +90,7 @@ extension EngineStep {
             guard !lacking.isEmpty else { break }
             guard record.excluded.isDisjoint(with: lacking) || isPlanted(.wrapsForRemoved) else { continue }
             observe(.boxedAgain)
-            return try stateKey(record.key, key, lane, record.generation, for: lacking, holders: record.holders.union(lacking))
+            return try stateKey(record.key, key, lane, record.generation, for: lacking)
         }
         try makeKey(lane)
     }
@@ -102,17 +102,16 @@ extension EngineStep {
         engine.memory.laneKeys[id] = key
         // The highest generation that counted statements have. One that does not count may be made up.
         let generation = (roster.laneKeys.filter { $0.lane == lane && !$0.recipients.isEmpty }.map(\.generation).max() ?? 0) + 1
-        let members = roster.members.keys.sorted()
-        try stateKey(id, key, lane, generation, for: members, holders: Set(members))
+        try stateKey(id, key, lane, generation, for: roster.members.keys.sorted())
     }
 
     /// Boxes a key for devices, in as many statements as that takes.
     ///
     /// The first one also wraps older keys.
     private mutating func stateKey(
-        _ id: LaneKeyID, _ key: SharedSecretBytes, _ lane: Lane, _ generation: UInt64, for devices: [DeviceID], holders: Set<DeviceID>
+        _ id: LaneKeyID, _ key: SharedSecretBytes, _ lane: Lane, _ generation: UInt64, for devices: [DeviceID]
     ) throws(KeychainFailure) {
-        var olderKeys = try wrappedKeys(lane, under: (id, key), holders: holders)
+        var olderKeys = try wrappedKeys(lane, under: (id, key))
         for part in devices.parts(ofCount: limits.keysInStatement) {
             var boxes: [Statement.Rekeying.Box] = []
             for device in part {
@@ -129,11 +128,12 @@ extension EngineStep {
     ///
     /// `boxMissingKeys` wraps the others.
     private mutating func wrappedKeys(
-        _ lane: Lane, under newer: (id: LaneKeyID, key: SharedSecretBytes), holders: Set<DeviceID>
+        _ lane: Lane, under newer: (id: LaneKeyID, key: SharedSecretBytes)
     ) throws(KeychainFailure) -> [Statement.Rekeying.WrappedKey] {
         var wrapped: [Statement.Rekeying.WrappedKey] = []
         // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
-        for record in roster.laneKeys.reversed() where record.lane == lane && record.key != newer.id && record.mayBeGiven(to: holders) {
+        for record in roster.laneKeys.reversed()
+        where record.lane == lane && record.key != newer.id && record.mayBeGiven(toMembersOf: roster) {
             guard wrapped.count < limits.keysInStatement else { break }
             guard let older = try laneKey(record.key), try isNamed(by: record, older) else { continue }
             wrapped.append(.init(key: record.key, bytes: try cipher.wrap(older, under: newer.key)))
@@ -155,7 +155,7 @@ extension EngineStep {
             }
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
             var known: Set<LaneKeyID>?
-            for other in roster.laneKeys where other.lane == lane && other.key != record.key && other.mayBeGiven(to: record.holders) {
+            for other in roster.laneKeys where other.lane == lane && other.key != record.key && other.mayBeGiven(toMembersOf: roster) {
                 guard olderKeys.count < limits.keysInStatement else { break }
                 guard try !isWrapped(other, in: record, under: key), let older = try laneKey(other.key), try isNamed(by: other, older)
                 else { continue }

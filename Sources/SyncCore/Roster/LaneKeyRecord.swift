@@ -45,8 +45,11 @@ package struct LaneKeyRecord: Hashable, Sendable {
         return device != nil || holders.allSatisfy { roster.members[$0] != nil }
     }
 
-    /// Returns whether the key may be boxed for devices, or wrapped under a key that they hold.
-    func mayBeGiven(to devices: Set<DeviceID>) -> Bool { isPlanted(.wrapsForRemoved) || excluded.isDisjoint(with: devices) }
+    /// Returns whether the key may be wrapped under one that only members have.
+    ///
+    /// Not if an author of the key had seen a removal that is void here. It may count for another member, which then knows who must not get the key,
+    /// and this device does not.
+    func mayBeGiven(toMembersOf roster: Roster) -> Bool { isPlanted(.wrapsForRemoved) || excluded.isSubset(of: roster.removed) }
 
     static func records(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) -> [LaneKeyRecord] {
         var records: [LaneKeyRecord] = []
@@ -71,7 +74,6 @@ package struct LaneKeyRecord: Hashable, Sendable {
         stated.removeAll { !isCounted[$0.number] && records[$0.index].isCounted }
         var removals: [Int] = []
         var removed: Set<DeviceID> = []
-        var wrappers: [[Int]] = Array(repeating: [], count: records.count)
         for (number, rekeying, index) in stated {
             records[index].generation = min(records[index].generation, rekeying.generation)
             records[index].holders.insert(graph.authors[number])
@@ -87,23 +89,7 @@ package struct LaneKeyRecord: Hashable, Sendable {
                 records[index].madeAfterRemovals = records[index].madeAfterRemovals?.intersection(removed) ?? removed
                 records[index].removalsSeen[graph.authors[number], default: []].formUnion(removed)
             }
-            for wrapped in rekeying.olderKeys {
-                if let older = indices[rekeying.lane]?[wrapped.key], wrappers[older].last != index { wrappers[older].append(index) }
-            }
         }
-        excludeHoldersOfWrappedKeys(&records, wrappers)
         return records.sorted { ($0.lane.rawValue, $0.generation, $0.key) < ($1.lane.rawValue, $1.generation, $1.key) }
-    }
-
-    /// Who gets a key gets the keys that are wrapped under it; `wrappers` has the indices of the newer keys for each older one.
-    private static func excludeHoldersOfWrappedKeys(_ records: inout [LaneKeyRecord], _ wrappers: [[Int]]) {
-        var changed = records.indices.filter { !records[$0].excluded.isEmpty }
-        while let older = changed.popLast() {
-            let excluded = records[older].excluded
-            for index in wrappers[older] where !excluded.isSubset(of: records[index].excluded) {
-                records[index].excluded.formUnion(excluded)
-                changed.append(index)
-            }
-        }
     }
 }
