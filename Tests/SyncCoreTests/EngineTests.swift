@@ -154,6 +154,27 @@ struct EngineTests {
         #expect(bench.copyCount(1) == 2)
     }
 
+    @Test("An object that the storage cannot take is created again in the next round, and not before")
+    func failedCreation() throws {
+        var bench = try EngineBench()
+        try bench.exchange([0, 1])
+        bench.put(0, 1, date: 5, value: 1)
+        var creations: [SyncEffect] = []
+        var waiting = try bench.step(0, .wake)
+        while let effect = waiting.popLast() {
+            if case .create(let name, _) = effect {
+                creations.append(effect)
+                waiting += try bench.step(0, .failed(name))
+            } else {
+                waiting += try bench.perform(effect, of: 0)
+            }
+        }
+        #expect(creations.count == 1)
+        #expect(try bench.run(0).contains(creations[0]))
+        try bench.run(1)
+        #expect(bench.value(1, 1) == 1)
+    }
+
     @Test("A damaged row and an absent one are restored from the storage when the agent starts")
     func lostRows() throws {
         var bench = try EngineBench()

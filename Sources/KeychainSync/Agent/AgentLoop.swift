@@ -27,8 +27,11 @@ final class AgentLoop {
     private var isRoundDue = true
     private var areChangesDue = false
     private var isStopping = false
-    /// Whether the present round has read or created anything.
+    private var endsWhenQuiet = false
+    /// Whether the present round has read anything for the first time, or created anything.
     private var hasProgressed = false
+    /// What has been read, if the loop ends when nothing is left: each round reads again what is of no use.
+    private var readNames: Set<String> = []
     private var timer: (time: Double, task: Task<Void, Never>)?
     private var failureCount = 0
     /// The error of the last call of the storage.
@@ -51,7 +54,8 @@ final class AgentLoop {
     /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed`, and with `endsWhenQuiet` also
     /// `.storage` and the first failure of the keychain.
     func run(_ inputs: AsyncStream<Input>, endsWhenQuiet: Bool) async throws(SyncFailure) {
-        try await proceed(endsWhenQuiet)
+        self.endsWhenQuiet = endsWhenQuiet
+        try await proceed()
         for await input in inputs {
             switch input {
             case .storageChanged: isRoundDue = true
@@ -62,7 +66,8 @@ final class AgentLoop {
             case .ended(let event, let error):
                 callCount -= 1
                 note(error)
-                if let event, !isStopping { try await step(event, endsWhenQuiet) }
+                if case .created = event { hasProgressed = true }
+                if let event, !isStopping { try await step(event) }
             case .stop: isStopping = true
             }
             guard callCount == 0 else { continue }
@@ -71,12 +76,12 @@ final class AgentLoop {
                 if let roundError { throw SyncFailure(.storage, roundError.reason) }
                 return
             }
-            try await proceed(endsWhenQuiet)
+            try await proceed()
         }
     }
 
     /// Begins what is due, if anything.
-    private func proceed(_ endsWhenQuiet: Bool) async throws(SyncFailure) {
+    private func proceed() async throws(SyncFailure) {
         if isRoundDue || endsWhenQuiet {
             isRoundDue = false
             areChangesDue = false
@@ -84,21 +89,21 @@ final class AgentLoop {
             roundError = nil
             // Hints may be lost.
             wake(at: clock.now() + Self.longestPauseSeconds)
-            try await step(.wake, endsWhenQuiet)
+            try await step(.wake)
         } else if areChangesDue {
             areChangesDue = false
             // Most changes are of other items, or this agent's own.
-            if await host.mustLookAtItems() { try await step(.itemsChanged, endsWhenQuiet) }
+            if await host.mustLookAtItems() { try await step(.itemsChanged) }
         }
     }
 
-    private func step(_ event: SyncEvent, _ throwsFailures: Bool) async throws(SyncFailure) {
+    private func step(_ event: SyncEvent) async throws(SyncFailure) {
         let effects: [SyncEffect]
         do throws(KeychainFailure) {
             effects = try await host.step(event)
             failureCount = 0
         } catch {
-            if throwsFailures { throw SyncFailure(error) }
+            if endsWhenQuiet { throw SyncFailure(error) }
             // Locked: an unlock is a change of the keychain.
             guard error.status != .interactionNotAllowed else { return }
             failureCount += 1
@@ -115,11 +120,10 @@ final class AgentLoop {
         case .list(let folder):
             call { () async throws(SyncStorageError) in .listed(folder, try await storage.list(folder)) }
         case .read(let name, let byteCount):
-            hasProgressed = true
+            if endsWhenQuiet, readNames.insert(name).inserted { hasProgressed = true }
             call(orElse: .failed(name)) { () async throws(SyncStorageError) in .read(name, try await storage.read(name, atMost: byteCount))
             }
         case .create(let name, let bytes):
-            hasProgressed = true
             call(orElse: .failed(name)) { () async throws(SyncStorageError) in
                 try await storage.create(name, bytes)
                 return .created(name)

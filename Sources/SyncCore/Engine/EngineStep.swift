@@ -77,8 +77,7 @@ struct EngineStep {
             engine.memory.creating.remove(name)
             try ledger.removeOutgoing(name)
         case .failed(let name):
-            engine.memory.creating.remove(name)
-            // Until the next listing, an object that cannot be read is not read again, and nothing waits for it.
+            // Neither an object that cannot be created, because the storage is full, nor one that cannot be read is tried again before the next round.
             if engine.memory.reading.remove(name) != nil { engine.memory.rejected.insert(name) }
         case .command(let command): try perform(command)
         }

@@ -101,6 +101,39 @@ struct SyncAgentTests {
         }
     }
 
+    @Test("A run ends although the storage has an object that is of no use")
+    func uselessObject() async throws {
+        try await withCircle { one, other, storage in
+            try one.put("a", "1")
+            try await SyncAgent(one.keychain, on: storage).runUntilQuiet()
+            let batch = try #require(try await storage.list("").first { $0.contains("/b/") })
+            let useless = batch.dropLast() + (batch.last == "0" ? "1" : "0")
+            _ = try await storage.create(String(useless), [1, 2, 3])
+            try await SyncAgent(other.keychain, on: storage).runUntilQuiet()
+            #expect(try other.secret("a") == "1")
+        }
+    }
+
+    @Test(
+        "A run on a full disk ends with an error, and what it could not send is sent later",
+        .enabled(if: MountedFolder.Kind.tmpfs.isUsable, "mounting requires root"))
+    func fullStorage() async throws {
+        try await withCircle { one, other, _ in
+            let folder = try await MountedFolder(.tmpfs, byteCount: 1 << 20)
+            try one.put("a", "1")
+            for machine in [one, other] { try await SyncAgent(machine.keychain, on: folder.storage).runUntilQuiet() }
+            let filling = folder.directory.path + "/filling"
+            #expect(!MountedFolder.run("cp", "/dev/zero", filling))
+            try one.put("b", "2")
+            await #expect { try await SyncAgent(one.keychain, on: folder.storage).runUntilQuiet() } throws: {
+                ($0 as? SyncFailure)?.code == .storage
+            }
+            try FileManager.default.removeItem(atPath: filling)
+            for machine in [one, other] { try await SyncAgent(machine.keychain, on: folder.storage).runUntilQuiet() }
+            #expect(try other.secret("a") == "1" && other.secret("b") == "2")
+        }
+    }
+
     @Test("A keychain without a circle has no agent, and one with a circle has one")
     func exclusion() async throws {
         try await withCircle { one, _, storage in
