@@ -76,6 +76,11 @@ struct FaultMenu {
             losesObjects = true
             weights[7] *= 6
         }
+        // A device that waits for an object of its own, and is lost with what it has not sent.
+        if restores, losesObjects, random.chance(0.3) {
+            usesRecoveryKit = true
+            weights[9] *= 6
+        }
         self.weights = weights
     }
 }

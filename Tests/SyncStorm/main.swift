@@ -113,11 +113,15 @@ struct SyncStormCommand {
             let start = Self.seconds()
             var seed = seed
             var failure: String?
+            options.isTraced = isTraced
             while failure == nil, Self.seconds() - start < secondsPerFault {
-                failure =
-                    PlantedFaults.ofJoining.contains(name)
-                    ? JoinSimulation.run(seed: seed, numberCount: 10_000).failures.first
-                    : Simulation.run(seed: seed, options: options).failures.first
+                if PlantedFaults.ofJoining.contains(name) {
+                    failure = JoinSimulation.run(seed: seed, numberCount: 10_000).failures.first
+                } else {
+                    let report = Simulation.run(seed: seed, options: options)
+                    failure = report.failures.first
+                    if failure != nil { for line in report.trace { print(line) } }
+                }
                 seed += 1
             }
             let seconds = ((Self.seconds() - start) * 10).rounded() / 10
