@@ -154,6 +154,27 @@ struct EngineTests {
         #expect(bench.copyCount(1) == 2)
     }
 
+    @Test("A change that is found while a round ends is sent by another round")
+    func changeDuringRound() throws {
+        var bench = try EngineBench()
+        try bench.exchange([0, 1])
+        bench.put(0, 1, date: 5, value: 1)
+        var isRoundDue = true
+        while isRoundDue {
+            isRoundDue = false
+            var waiting = try bench.step(0, .wake)
+            while let effect = waiting.popLast() {
+                // While the first change is being created, a program writes another one.
+                if case .create(let name, _) = effect, name.hasPrefix("b/"), bench.value(0, 2) == nil { bench.put(0, 2, date: 5, value: 2) }
+                if case .wake(let time) = effect, time <= bench.now { isRoundDue = true }
+                waiting += try bench.perform(effect, of: 0)
+            }
+        }
+        try bench.run(1)
+        #expect(bench.value(1, 1) == 1)
+        #expect(bench.value(1, 2) == 2)
+    }
+
     @Test("An object that the storage cannot take is created again in the next round, and not before")
     func failedCreation() throws {
         var bench = try EngineBench()

@@ -14,6 +14,7 @@ struct EngineStep {
     ///
     /// Nothing is applied before.
     var isFolded = false
+    private var foldedCount = 0
 
     init(_ engine: SyncEngine, now: Double, words: [UInt64], _ transaction: SyncTransaction) {
         self.engine = engine
@@ -89,6 +90,8 @@ struct EngineStep {
                 engine.memory.areKeysDue = false
                 try boxMissingKeys()
             }
+            // What is found after the last listing of a round is sealed in the next one.
+            if foldedCount > 0, !event.beginsRound, !engine.memory.maySeal { effects.append(.wake(at: now)) }
             try sealPending()
             try maintainCheckpoints()
         } else {
@@ -103,7 +106,7 @@ struct EngineStep {
     }
 
     private mutating func fold() throws(KeychainFailure) {
-        isFolded = try merge.foldLocalWrites(limit: limits.foldedRecords)
+        (foldedCount, isFolded) = try merge.foldLocalWrites(limit: limits.foldedRecords)
     }
 
     /// Shows what changed, and remembers the items that have to wait for an unlock, or until all local writes are folded.

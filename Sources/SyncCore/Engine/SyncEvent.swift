@@ -25,6 +25,14 @@ package enum SyncEvent: Sendable {
         case .wake, .itemsChanged, .listed, .created, .command: false
         }
     }
+
+    /// Whether the storage is listed after it.
+    var beginsRound: Bool {
+        switch self {
+        case .wake, .itemsChanged: true
+        case .listed, .read, .created, .failed, .command: false
+        }
+    }
 }
 
 /// What a person asks for.

@@ -9,7 +9,7 @@ package struct LocalMerge {
 
     /// Folds all local writes.
     package mutating func fold() throws(KeychainFailure) {
-        while try !merge.foldLocalWrites(limit: 512) {}
+        while try !merge.foldLocalWrites(limit: 512).isComplete {}
         _ = try merge.settle()
     }
 

@@ -3,20 +3,20 @@ internal import KeychainCore
 
 /// Turns the records of local writes into pending versions.
 extension Merge {
-    /// Folds at most `limit` records, all deletions before any write, and returns whether none is left.
+    /// Folds at most `limit` records, all deletions before any write; returns their number, and whether none is left.
     ///
     /// A program may have deleted an item and added it again, and the records have no order.
-    mutating func foldLocalWrites(limit: Int) throws(KeychainFailure) -> Bool {
+    mutating func foldLocalWrites(limit: Int) throws(KeychainFailure) -> (count: Int, isComplete: Bool) {
         let deletions = try ledger.recordedChanges(.deleted, limit: limit)
         let writes = try ledger.recordedChanges(.rewritten, limit: limit) + ledger.recordedChanges(.written, limit: limit)
         if isPlanted(.foldInAnyOrder) {
             for change in (deletions + writes).sorted(by: { $0.item.isOrdered(before: $1.item) }) { try fold(change) }
-            return deletions.count < limit && writes.count < limit
+            return (deletions.count + writes.count, deletions.count < limit && writes.count < limit)
         }
         for change in deletions { try fold(change) }
-        guard deletions.count < limit else { return false }
+        guard deletions.count < limit else { return (deletions.count, false) }
         for change in writes { try fold(change) }
-        return writes.count < limit
+        return (deletions.count + writes.count, writes.count < limit)
     }
 
     private mutating func fold(_ change: RecordedChange) throws(KeychainFailure) {

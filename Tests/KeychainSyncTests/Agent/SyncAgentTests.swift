@@ -82,6 +82,22 @@ struct SyncAgentTests {
         }
     }
 
+    @Test("Each of many changes reaches the other device while the agents run, however fast they follow each other")
+    func quickChanges() async throws {
+        try await withCircle { one, other, storage in
+            let agents = [try SyncAgent(one.keychain, on: storage), try SyncAgent(other.keychain, on: storage)]
+            let runs = agents.map { agent in Task { try await agent.run() } }
+            for number in 1...100 {
+                try one.put("a", "\(number)")
+                try await expect("change \(number) arrives") { try other.secret("a") == "\(number)" }
+            }
+            for run in runs {
+                run.cancel()
+                try await run.value
+            }
+        }
+    }
+
     @Test("A storage that is gone is waited for, and nothing is deleted")
     func missingStorage() async throws {
         try await withCircle { one, other, storage in
