@@ -97,6 +97,27 @@ struct RosterTests {
         #expect(bench.members == [])
     }
 
+    @Test(
+        "A device that a removed owner admits, with dates before its removal, brings back no device that the remover has removed",
+        arguments: [1, 2])
+    func accompliceOfRemovedOwner(generations: Int) throws {
+        var bench = try RosterBench()
+        let owner = try bench.admit(1, by: 0, knowing: [0])
+        let other = try bench.admit(2, by: 0, knowing: [owner])
+        let writer = try bench.admit(3, .writer, by: 0, knowing: [other])
+        let removal = try bench.remove(1, by: 0, knowing: [writer])
+        let last = try bench.remove(2, by: 0, knowing: [removal])
+        var admission = writer
+        for accomplice in 4..<(4 + generations) {
+            admission = try bench.admit(accomplice, by: accomplice == 4 ? 1 : accomplice - 1, knowing: [admission])
+        }
+        try bench.remove(0, by: 3 + generations, knowing: [admission])
+        #expect(bench.members == [0, 3])
+        // What the remover states afterwards counts.
+        try bench.admit(7, by: 0, knowing: [last])
+        #expect(bench.members == [0, 3, 7])
+    }
+
     @Test("Removals that make each other void all stand: a stolen founder does not come back (C4)")
     func mutualRemoval() throws {
         var bench = try RosterBench()

@@ -101,9 +101,12 @@ extension Simulation {
             counters.count(.laneKeyWithUselessWraps)
         default:
             // The identifier of a key, perhaps of the other lane, with boxes that contain another one.
-            // To announce a key again that a removed device has made is to give away what members seal. A member can do that without a statement.
+            // To announce a key again that a removed device has made, or without the removals before it, is to give away what members seal. A member
+            // can do that without a statement.
             guard let record = random.element(of: roster.laneKeys.filter({ !$0.recipients.isEmpty })) else { return }
-            if firstHeads.count > 0, author < firstCount, random.chance(0.7) { (heads, generation) = (firstHeads, 1) }
+            if firstHeads.count > 0, author < firstCount, record.excluded.isEmpty, random.chance(0.7) {
+                (heads, generation) = (firstHeads, 1)
+            }
             let boxes = try rekeying(lane, generation, key, circle) { !$0.isRemoved && $0.role.mayWrite }.boxes
             body = .init(lane: lane, generation: generation, key: record.key, boxes: boxes, olderKeys: [])
             counters.count(.laneKeyWithAKnownIdentifier)

@@ -17,18 +17,15 @@ struct StandingRemovals {
     private var testimony: Testimony
     /// For each removed device, what at least one of the standing removals lists.
     private var listed: [DeviceID: NumberSet] = [:]
-    /// For each pair of devices, whether the first one, which is no kit, removed the second one.
-    private let removers: Set<[DeviceID]>
+    /// For each device that is no kit, those that it removed, and those that only these have admitted.
+    private var outcasts: [DeviceID: Set<DeviceID>] = [:]
 
     init(_ graph: StatementGraph, _ authority: StatementAuthority) {
         self.graph = graph
         self.authority = authority
         isStanding = Array(repeating: false, count: graph.statements.count)
         testimony = Testimony(graph)
-        removers = authority.removals.reduce(into: []) { removers, removal in
-            guard !graph.isByKit(removal) else { return }
-            for device in graph.removedDevices(removal) { removers.insert([graph.authors[removal], device]) }
-        }
+        findOutcasts()
         var undecided = authority.removals
         while !undecided.isEmpty { decideSources(&undecided) }
         for removal in standing {
@@ -38,6 +35,25 @@ struct StandingRemovals {
             }
         }
         if !standing.isEmpty { findTestimony(accusing: standing) }
+    }
+
+    private mutating func findOutcasts() {
+        for removal in authority.removals where !graph.isByKit(removal) {
+            outcasts[graph.authors[removal], default: []].formUnion(graph.removedDevices(removal))
+        }
+        let sponsors = authority.admissions.mapValues { admissions in Set(admissions.map { graph.authors[$0] }) }
+        var admitted: [DeviceID: [DeviceID]] = [:]
+        for (device, sponsors) in sponsors { for sponsor in sponsors { admitted[sponsor, default: []].append(device) } }
+        for (remover, removed) in outcasts {
+            var found = removed
+            var waiting = Array(removed)
+            while let sponsor = waiting.popLast() {
+                for device in admitted[sponsor] ?? [] where sponsors[device]?.isSubset(of: found) == true && found.insert(device).inserted {
+                    waiting.append(device)
+                }
+            }
+            outcasts[remover] = found
+        }
     }
 
     /// Moves the removals that no other one makes void to the standing ones, and drops those that they make void.
@@ -60,9 +76,9 @@ struct StandingRemovals {
     /// Returns the statements that a removal makes void, or of which it makes void every admission on which they rest.
     private func voidedStatements(by removal: Int) -> [Int] {
         let devices = graph.removedDevices(removal)
-        // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover
-        // removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
-        let isMutual = devices.contains { removers.contains([$0, graph.authors[removal]]) }
+        // A device that was removed, or one that it admits, could otherwise date a removal of its remover back, and so bring back the others that
+        // the remover removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
+        let isMutual = devices.contains { outcasts[$0]?.contains(graph.authors[removal]) == true }
         if !graph.isByKit(removal), isMutual, !isPlanted(.seniority) || !isSenior(removal) { return [] }
         let concernsKits = isWitnessed(removal)
         var voided = devices.flatMap { graph.numbers(of: $0) }.filter {
