@@ -436,7 +436,7 @@ package enum SampleVersions {
     }
 
     package static func batch(_ log: UInt64, number: UInt64) -> ReadBatch {
-        ReadBatch(log: self.log(log), device: DeviceID(.random()), number: number, hash: hash(), seconds: 3.25)
+        ReadBatch(log: self.log(log), device: DeviceID(.random()), number: number, hash: hash(), versionCount: 3)
     }
 
     package static func mark(_ log: UInt64, number: UInt64, device: DeviceID = DeviceID(.random())) -> LogMark {

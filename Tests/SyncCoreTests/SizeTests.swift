@@ -117,7 +117,7 @@ struct SizeTests {
                 log: log(number), device: bench.machines[1].id, number: 1, previous: .none, hash: hash(number),
                 signature: [UInt8](repeating: 0, count: LogMark.signatureByteCount))
             ledger.insert(mark, isToReport: true)
-            ledger.insert(ReadBatch(log: mark.log, device: mark.device, number: 1, hash: mark.hash, seconds: 0))
+            ledger.insert(ReadBatch(log: mark.log, device: mark.device, number: 1, hash: mark.hash, versionCount: 0))
         }
         try bench.replaceBatchesByCheckpoint(of: 0)
         let pieces = bench.objects.filter { $0.key.hasPrefix("p/") }.values

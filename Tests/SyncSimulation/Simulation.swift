@@ -74,6 +74,7 @@ package struct Simulation {
         limits.versionsInBatch = random.element(of: [1, 2, 512]) ?? 512
         limits.pieceByteCount = random.element(of: [60, 200, 4_000]) ?? 4_000
         limits.uncoveredBatches = random.element(of: [4, 8, 16, 4_096]) ?? 16
+        limits.uncoveredVersions = random.element(of: [8, 32, 256]) ?? 256
         limits.unconfirmedDeletions = faults.guardsDeletions ? 2 : 1_000
         limits.secondsBeforePurge = 3_600
         // Sizes that only large circles reach otherwise.

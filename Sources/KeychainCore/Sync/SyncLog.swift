@@ -32,15 +32,15 @@ package struct ReadBatch: Hashable, Comparable, Sendable {
     package let device: DeviceID
     package let number: UInt64
     package let hash: BatchHash
-    /// When it was read, in seconds since 2001-01-01 00:00:00 UTC.
-    package let seconds: Double
+    /// The number of versions in it; 0 if only a checkpoint tells of it.
+    package let versionCount: Int
 
-    package init(log: LogID, device: DeviceID, number: UInt64, hash: BatchHash, seconds: Double) {
+    package init(log: LogID, device: DeviceID, number: UInt64, hash: BatchHash, versionCount: Int) {
         self.log = log
         self.device = device
         self.number = number
         self.hash = hash
-        self.seconds = seconds
+        self.versionCount = versionCount
     }
 
     package var origin: Origin { Origin(log: log, number: number, hash: hash.prefix) }

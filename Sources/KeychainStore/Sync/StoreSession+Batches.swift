@@ -110,7 +110,7 @@ extension StoreSession {
             batches.append(
                 ReadBatch(
                     log: log, device: try statement.required(DeviceID.self, at: 3), number: UInt64(bitPattern: statement.integer(at: 0)),
-                    hash: try statement.hash(at: 1), seconds: statement.real(at: 4)))
+                    hash: try statement.hash(at: 1), versionCount: Int(clamping: statement.integer(at: 4))))
         }
         return batches
     }
@@ -121,7 +121,7 @@ extension StoreSession {
         statement.bind(batch.origin, log: log, at: 1)
         statement.bind(batch.hash.suffix, at: 4)
         statement.bind(batch.device, at: 5)
-        statement.bind(batch.seconds, at: 6)
+        statement.bind(Int64(clamping: batch.versionCount), at: 6)
         try statement.run()
     }
 

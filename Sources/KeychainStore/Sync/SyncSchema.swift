@@ -40,7 +40,7 @@ enum SyncSchema {
             STRICT, WITHOUT ROWID;
         CREATE TABLE sync_batches (
             log INTEGER NOT NULL, batch INTEGER NOT NULL, hash BLOB NOT NULL, rest BLOB NOT NULL, device BLOB NOT NULL,
-            seconds REAL NOT NULL, PRIMARY KEY (log, batch, hash)
+            versions INTEGER NOT NULL, PRIMARY KEY (log, batch, hash)
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE sync_marks (
             log INTEGER NOT NULL, batch INTEGER NOT NULL, hash BLOB NOT NULL, rest BLOB NOT NULL, device BLOB NOT NULL,
@@ -143,9 +143,9 @@ enum SyncStatement: Int, CaseIterable {
         case .removePermitted: "DELETE FROM sync_permitted WHERE \(Self.originCondition)"
         case .hasBatch: "SELECT 1 FROM sync_batches WHERE \(Self.originCondition)"
         case .hasBatchWithNumber: "SELECT 1 FROM sync_batches WHERE log = ?1 AND batch = ?2"
-        case .batchesOfLog: "SELECT batch, hash, rest, device, seconds FROM sync_batches WHERE log = ?1 ORDER BY batch < 0, batch, hash"
+        case .batchesOfLog: "SELECT batch, hash, rest, device, versions FROM sync_batches WHERE log = ?1 ORDER BY batch < 0, batch, hash"
         case .insertBatch:
-            "INSERT OR IGNORE INTO sync_batches (log, batch, hash, rest, device, seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+            "INSERT OR IGNORE INTO sync_batches (log, batch, hash, rest, device, versions) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
         case .marksOfLog:
             "SELECT batch, hash, rest, device, previous, signature FROM sync_marks WHERE log = ?1 ORDER BY batch < 0, batch, hash"
         case .markOfOrigin:

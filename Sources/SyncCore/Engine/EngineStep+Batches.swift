@@ -82,7 +82,7 @@ extension EngineStep {
             if mark.device == device { try dropPending(version, mark.origin, summary) }
             try merge.apply(version, at: mark.origin, summary)
         }
-        try noteRead(mark)
+        try noteRead(mark, versionCount: content.versions.count)
         if mark.device != device { try note(content.notes, of: mark.device) }
         for other in content.notes.marks { try learn(other, from: mark.device) }
     }
@@ -124,8 +124,8 @@ extension EngineStep {
     }
 
     /// Remembers a batch as read and moves the mark of its log.
-    mutating func noteRead(_ mark: LogMark) throws(KeychainFailure) {
-        try noteRead(ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, seconds: now))
+    mutating func noteRead(_ mark: LogMark, versionCount: Int) throws(KeychainFailure) {
+        try noteRead(ReadBatch(log: mark.log, device: mark.device, number: mark.number, hash: mark.hash, versionCount: versionCount))
         if mark.number > 1 {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
             // Another member can write batches that follow those of this one.

@@ -260,7 +260,7 @@ extension EngineStep {
             if try !ledger.isRead(mark.origin) { marks.append(mark) }
         }
         for batch in checkpoint.batches where try !ledger.isRead(batch.origin) {
-            try noteRead(ReadBatch(log: batch.log, device: batch.device, number: batch.number, hash: batch.hash, seconds: now))
+            try noteRead(ReadBatch(log: batch.log, device: batch.device, number: batch.number, hash: batch.hash, versionCount: 0))
         }
         let newest = Set(checkpoint.marks.map(\.origin))
         for log in Set(checkpoint.batches.map(\.log)).sorted() {
@@ -308,11 +308,13 @@ extension EngineStep {
         let complete = completeCheckpoints.filter { !$0.checkpoint.isSetAside }
         let covered = complete.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
         let uncovered = engine.memory.listedBatches.count { !covered.contains($0.origin) && !engine.memory.unread.contains($0.origin) }
-        if uncovered >= limits.uncoveredBatches {
+        let (versionCount, isBatchLost) = try readBatches(besides: covered)
+        let largestCount = try largestUncoveredVersionCount(hasCheckpoint: !complete.isEmpty)
+        if uncovered >= limits.uncoveredBatches || versionCount >= largestCount {
             try writeCheckpoint()
             return
         }
-        guard try isBatchLost(covered), !isPlanted(.noHealingCheckpoint) else {
+        guard isBatchLost, !isPlanted(.noHealingCheckpoint) else {
             engine.memory.waits.healingTime = nil
             return
         }
@@ -335,17 +337,33 @@ extension EngineStep {
         engine.memory.waits.healingTime = nil
     }
 
-    /// Returns whether this device has read a batch that is neither in the storage nor covered by a checkpoint there.
-    private func isBatchLost(_ covered: Set<Origin>) throws(KeychainFailure) -> Bool {
+    /// Returns how many versions may be uncovered before a checkpoint is due.
+    ///
+    /// All that is in the storage then takes at most half as much again as the live versions, and twice as much with the last checkpoint, until that
+    /// is removed. The writers have different limits, so that they do not all write one at the same moment.
+    private func largestUncoveredVersionCount(hasCheckpoint: Bool) throws(KeychainFailure) -> Int {
+        let liveCount = try ledger.liveVersionCount()
+        let count = max(limits.uncoveredVersions, hasCheckpoint ? liveCount / 2 : liveCount * 3 / 2)
+        let rank = roster.members.count { $0.value.role.mayWrite && $0.key < device }
+        return count + count / 4 * min(rank, 4)
+    }
+
+    /// Returns what this device has read that no checkpoint in the storage covers: the number of versions, by the room that they take, and whether a
+    /// batch is lost, which is not in the storage either.
+    private func readBatches(besides covered: Set<Origin>) throws(KeychainFailure) -> (versionCount: Int, isBatchLost: Bool) {
+        // The room of a batch besides its versions.
+        let batchOverhead = 2
+        var (versionCount, isBatchLost) = (0, false)
         let listed = Set(engine.memory.listedBatches)
         let outgoing = Set(try ledger.outgoingNames())
         for log in try ledger.logs() {
             for batch in try ledger.readBatches(of: log) where !covered.contains(batch.origin) {
+                versionCount += batch.versionCount + batchOverhead
                 let object = ListedBatch(device: batch.device, origin: batch.origin)
-                if !listed.contains(object), !outgoing.contains(object.name) { return true }
+                if !isBatchLost, !listed.contains(object), !outgoing.contains(object.name) { isBatchLost = true }
             }
         }
-        return false
+        return (versionCount, isBatchLost)
     }
 
     private func ownCheckpoint() throws(KeychainFailure) -> (seconds: Double, hash: CheckpointHash)? {

@@ -213,7 +213,7 @@ extension EngineStep {
         logs[lane] = log
         try ledger.set(.ownLogs, to: logs.encoded)
         try ledger.set(.toldName, to: ownName)
-        try noteRead(mark)
+        try noteRead(mark, versionCount: records.count)
         for mark in marks { try ledger.noteReported(mark.origin) }
         return mark
     }

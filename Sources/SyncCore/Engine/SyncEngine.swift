@@ -84,6 +84,8 @@ package struct SyncLimits: Sendable {
     package var unconfirmedDeletions: UInt64 = 100
     /// A checkpoint is due when so many batches in the storage are covered by none.
     package var uncoveredBatches = 4_096
+    /// No checkpoint is due because of the room that replaced versions take before so many versions are covered by none.
+    package var uncoveredVersions = 256
     /// How long a batch stays in the storage after a checkpoint covers it.
     package var secondsBeforePurge: Double = 7 * 86_400
 

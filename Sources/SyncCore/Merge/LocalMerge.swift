@@ -21,7 +21,7 @@ package struct LocalMerge {
                 records.append(try merge.publish(pending, at: origin))
             }
         }
-        try note(origin)
+        try note(origin, records.count)
         return records
     }
 
@@ -31,16 +31,16 @@ package struct LocalMerge {
             let summary = try record.content.flatMapSummary(merge.items)
             try merge.apply(record, at: origin, summary)
         }
-        try note(origin)
+        try note(origin, records.count)
         _ = try merge.settle()
     }
 
-    private func note(_ origin: Origin) throws(KeychainFailure) {
+    private func note(_ origin: Origin, _ versionCount: Int) throws(KeychainFailure) {
         let device = DeviceID(Identifier128(high: 0, low: 0))
         try merge.ledger.insert(
             ReadBatch(
                 log: origin.log, device: device, number: origin.number, hash: BatchHash(prefix: origin.hash, suffix: origin.hash),
-                seconds: 0))
+                versionCount: versionCount))
         try merge.ledger.removeAwaited(origin)
     }
 }

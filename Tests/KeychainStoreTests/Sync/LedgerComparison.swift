@@ -94,7 +94,7 @@ struct LedgerComparison {
             let (log, device) = (SampleVersions.log(number(3)), Self.device)
             let hash = ObjectHash(prefix: Identifier128(high: 7, low: number(3)), suffix: Identifier128(high: 0, low: 0))
             let count = number(3) << 62
-            batch = ReadBatch(log: log, device: device, number: count, hash: hash, seconds: 1)
+            batch = ReadBatch(log: log, device: device, number: count, hash: hash, versionCount: 1)
             mark = LogMark(log: log, device: device, number: count, previous: hash, hash: hash, signature: [UInt8(number(3))])
             pending = PendingVersion(
                 id: SampleVersions.id(number(6)), name: SampleVersions.name(number(Self.nameCount)),
