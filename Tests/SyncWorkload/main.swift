@@ -11,6 +11,7 @@ let usage = """
            SyncWorkload agent ROOT DEVICE SECONDS       synchronizes until it is killed, with a clock that is ahead
            SyncWorkload settle ROOT DEVICE SECONDS      synchronizes until nothing is left to do, with a clock that is ahead
            SyncWorkload compare ROOT                    compares the devices with each other and with the logs
+           SyncWorkload measure ROOT ITEMS              measures two devices with one folder
     """
 
 let arguments = Array(CommandLine.arguments.dropFirst())
@@ -34,6 +35,7 @@ do {
             for failure in failures.prefix(5) { print("  \(failure)") }
         }
         exit(comparison.failureCount == 0 ? 0 : 1)
+    case ("measure", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).run()
     default:
         print(usage)
         exit(64)

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainSync
+import SyncCore
+import SyncSimulation
+import Synchronization
+
+/// What synchronization costs two devices that share a folder of this machine.
+struct Measurement {
+    private let one: Device
+    private let other: Device
+    private let storage: FolderStorage
+    private let itemCount: Int
+    private let timer = ContinuousClock()
+
+    /// Creates two keychains and a folder in `root`, which should be on a disk.
+    init(in root: String, itemCount: Int) async throws {
+        (one, other) = (try Device(1, in: root), try Device(2, in: root))
+        self.itemCount = itemCount
+        let homes = [1, 2].map { "\(root)/device-\($0)" }
+        for home in homes {
+            try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        }
+        storage = try await FolderStorage.make(path: one.folder, outside: homes, options: FolderOptions())
+    }
+
+    func run() async throws {
+        for number in 0..<itemCount { try one.add(number, value: "correct horse \(number)") }
+        _ = try await one.use { try await KeychainSync.start(on: storage, deviceName: "device 1") }
+        let initialByteCount = try folderByteCount()
+        print("\(itemCount) items take \(initialByteCount) bytes in the folder")
+        print("joining: \(try await join()) ms")
+        try await measureChanges(count: 500)
+        print("10,000 changes, read in one run: \(try await readMissedChanges()) ms")
+        try await liveThroughYear()
+    }
+
+    /// Lets the other device join; both people agree at once.
+    private func join() async throws -> Double {
+        let invitation = try await one.use { try await KeychainSync.invite(on: storage) }
+        let start = timer.now
+        async let joining = other.use {
+            try await KeychainSync.join(on: storage, code: .code(invitation.code.text), deviceName: "device 2")
+        }
+        let request = try await one.use { try await invitation.request() }
+        let asked = try await joining
+        async let joined = other.use { try await asked.confirm() }
+        try await one.use { try await request.admit() }
+        guard try await joined.sharedItemCount == itemCount else { throw Failure("the device that joined lacks items") }
+        return milliseconds(since: start)
+    }
+
+    /// Changes one item at a time, while the agents of both devices run, until the other device has the new value.
+    private func measureChanges(count: Int) async throws {
+        let agents = [try SyncAgent(one.keychain, on: storage), try SyncAgent(other.keychain, on: storage)]
+        let runs = agents.map { agent in Task { try await agent.run() } }
+        _ = try await durationsOfChanges(20) { "warm-up \($0)" }
+        let before = try folderByteCount()
+        let durations = try await durationsOfChanges(count) { "change \($0)" }.sorted()
+        let byteCount = try folderByteCount() - before
+        print("from a write to the value on the other device: median \(durations[count / 2]) ms, p99 \(durations[count * 99 / 100]) ms")
+        print("bytes in the folder for each change: \(byteCount / count)")
+        // What follows the last change is over.
+        try await Task.sleep(for: .seconds(10))
+        let usage = Self.processorSeconds()
+        let start = timer.now
+        try await Task.sleep(for: .seconds(30))
+        let share = (Self.processorSeconds() - usage) / (milliseconds(since: start) / 1_000) / Double(agents.count)
+        print("an idle agent: \((share * 100_000).rounded() / 1_000) % of a processor")
+        for run in runs {
+            run.cancel()
+            try await run.value
+        }
+    }
+
+    /// Returns the time until each change was readable, in milliseconds.
+    private func durationsOfChanges(_ count: Int, value: (Int) -> String) async throws -> [Double] {
+        var durations: [Double] = []
+        for number in 0..<count {
+            let start = timer.now
+            try one.change(number % itemCount, value: value(number))
+            while try other.value(number % itemCount) != value(number) {
+                guard milliseconds(since: start) < 30_000 else { throw Failure("a change did not arrive") }
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            durations.append(milliseconds(since: start))
+        }
+        return durations
+    }
+
+    /// Changes 10,000 items in ten rounds, which one device sends, and returns the time in which the other one reads them.
+    private func readMissedChanges() async throws -> Double {
+        for round in 0..<10 {
+            for number in 0..<1_000 { try one.change(number % itemCount, value: "round \(round) \(number)") }
+            try await SyncAgent(one.keychain, on: storage).runUntilQuiet()
+        }
+        let start = timer.now
+        try await SyncAgent(other.keychain, on: storage).runUntilQuiet()
+        let duration = milliseconds(since: start)
+        guard try other.value(999 % itemCount) == "round 9 999" else { throw Failure("the other device lacks a change") }
+        return duration
+    }
+
+    /// Lets a year pass, in which each device changes five items a day and runs its agent twice.
+    private func liveThroughYear() async throws {
+        let clock = ManualClock()
+        let before = try folderByteCount()
+        for day in 0..<365 {
+            for part in 0..<2 {
+                for (index, device) in [one, other].enumerated() {
+                    for change in 0..<5 where part == 0 {
+                        try device.change((day * 10 + index * 5 + change) % itemCount, value: "day \(day) \(index) \(change)")
+                    }
+                    try await SyncAgent(device.keychain, on: storage, clock: clock).runUntilQuiet()
+                }
+                clock.advance(by: 43_200)
+            }
+        }
+        print("the folder after a year of ten changes a day: \(try folderByteCount()) bytes, \(before) before")
+    }
+
+    private func folderByteCount() throws -> Int {
+        var count = 0
+        for name in try FileManager.default.subpathsOfDirectory(atPath: storage.path) {
+            let attributes = try FileManager.default.attributesOfItem(atPath: storage.path + "/" + name)
+            guard attributes[.type] as? FileAttributeType == .typeRegular else { continue }
+            count += (attributes[.size] as? NSNumber)?.intValue ?? 0
+        }
+        return count
+    }
+
+    private func milliseconds(since start: ContinuousClock.Instant) -> Double {
+        ((timer.now - start) / .microseconds(100)).rounded() / 10
+    }
+
+    private static func processorSeconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
+}
+
+extension Device {
+    fileprivate func use<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+        try await CurrentKeychain.$bound.withValue(keychain) { try await body() }
+    }
+
+    fileprivate func add(_ number: Int, value: String) throws(KeychainFailure) {
+        _ = try keychain.add(
+            AddRequest(
+                itemClass: .genericPassword, attributes: Item.attributes(number), secret: Data(value.utf8),
+                accessControl: AccessControl(.whenUnlocked)))
+    }
+
+    fileprivate func change(_ number: Int, value: String) throws(KeychainFailure) {
+        try keychain.update(UpdateRequest(query: Item.query(number), secret: Data(value.utf8)))
+    }
+
+    fileprivate func value(_ number: Int) throws(KeychainFailure) -> String? {
+        try Item.find(number, in: keychain)?.secret.map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// A clock that the measurement moves.
+private final class ManualClock: WallClock {
+    private let seconds = Mutex(Date().timeIntervalSinceReferenceDate)
+
+    func now() -> Double { seconds.withLock { $0 } }
+
+    func advance(by difference: Double) { seconds.withLock { $0 += difference } }
+}
