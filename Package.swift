@@ -72,7 +72,7 @@ let package = Package(
         .executableTarget(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem",
+                "Valet", "KeychainServices", "KeychainSync", "KeychainEngine", "KeychainCore", "KeychainSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]

@@ -23,7 +23,7 @@ private let allowedImports: [String: Set<String>] = [
     "ValetConfiguration": ["Valet", "Configuration", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
     "ValetCLI": standardModules.union([
-        "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem", "ArgumentParser", "Logging",
+        "Valet", "KeychainServices", "KeychainSync", "KeychainEngine", "KeychainCore", "KeychainSystem", "ArgumentParser", "Logging",
     ]),
     "KeychainTesting": standardModules.union([
         "KeychainCore", "Keybag", "KeychainEngine", "KeychainSystem", "CKeychainTestingMarker",

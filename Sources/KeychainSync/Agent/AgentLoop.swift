@@ -147,10 +147,10 @@ final class AgentLoop {
         ReportedCall(inbox, orElse: failure, body).start()
     }
 
-    /// Remembers and logs that the storage has failed, once, and tries again.
+    /// Remembers that the storage has failed, logs it once if it is not thrown at the end, and tries again.
     private func note(_ error: SyncStorageError?) {
         if let error {
-            if storageError?.code != error.code { log.warning("synchronization waits: \(error.reason)") }
+            if !endsWhenQuiet, storageError?.code != error.code { log.warning("synchronization waits: \(error.reason)") }
             roundError = roundError ?? error
             wake(at: clock.now() + 30)
         }

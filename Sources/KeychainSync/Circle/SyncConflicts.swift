@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
 public import FoundationEssentials
-internal import KeychainCore
+package import KeychainCore
 internal import KeychainEngine
 internal import SyncCore
 
@@ -40,6 +40,10 @@ public struct SyncConflict: Identifiable, Sendable {
         public let account: String?
         /// `kSecAttrLabel`.
         public let label: String?
+        /// `kSecAttrAccessGroup`.
+        public let accessGroup: String?
+        /// `kSecAttrAccessible`.
+        package let accessibility: ItemAccessibility
         /// The secret of the item; nil if it has none.
         public let secret: Data?
 
@@ -129,7 +133,8 @@ extension KeychainSync {
         guard let content, let attributes = ItemAttributes(encoded: content.attributes) else { return nil }
         func text(_ attribute: Attribute) -> String? { if case .string(let text)? = attributes[attribute] { text } else { nil } }
         return SyncConflict.Content(
-            service: text(.service) ?? text(.server), account: text(.account), label: text(.label), secret: content.secret.map { Data($0) })
+            service: text(.service) ?? text(.server), account: text(.account), label: text(.label), accessGroup: text(.accessGroup),
+            accessibility: content.accessibility, secret: content.secret.map { Data($0) })
     }
 }
 

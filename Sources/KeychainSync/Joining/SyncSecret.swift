@@ -53,6 +53,16 @@ extension SyncSecret {
     /// - Throws: `.invalidInput` if it is mistyped.
     public static func recoveryKit(_ text: String) throws(SyncFailure) -> SyncSecret { try typed(text, as: .recoveryKit) }
 
+    /// Parses the code of an invitation that was typed into secret memory.
+    package static func code(_ text: borrowing SecretBytes) throws(SyncFailure) -> SyncSecret {
+        try SyncSecret(typed: text, as: .invitationCode)
+    }
+
+    /// Parses a recovery kit that was typed into secret memory.
+    package static func recoveryKit(_ text: borrowing SecretBytes) throws(SyncFailure) -> SyncSecret {
+        try SyncSecret(typed: text, as: .recoveryKit)
+    }
+
     private static func typed(_ text: String, as form: WrittenSecret) throws(SyncFailure) -> SyncSecret {
         var bytes = Array(text.utf8)
         defer { bytes.wipe() }

@@ -16,6 +16,16 @@ package enum CurrentProcess {
         return ProcessEnvironment.isPrivileged ? nil : ProcessArguments.text(at: 0)
     }
 
+    /// The name of the machine, without a domain; nil if it has none.
+    package static var hostName: String? {
+        // POSIX permits 255 bytes.
+        var bytes = [CChar](repeating: 0, count: 256)
+        // The last byte stays zero, so the name always ends.
+        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return nil }
+        let name = bytes.prefix { $0 != 0 && $0 != CChar(UInt8(ascii: ".")) }
+        return name.isEmpty ? nil : String(decoding: name.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     /// Ends the process.
     package static func exit(with status: Int32) -> Never { Glibc.exit(status) }
 

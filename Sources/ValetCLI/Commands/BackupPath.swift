@@ -10,11 +10,16 @@ enum BackupPath {
     ///
     /// `alternative` is what to do instead of the path `-`, by which other programs mean standard output or input.
     static func absolute(_ path: String, alternative: String = "give the path of a file") throws(CommandFailure) -> String {
-        guard !path.isEmpty else { throw CommandFailure(.usage, "the path is empty", advice: "Give the path of a file.") }
         guard path != "-" else {
             throw CommandFailure(
                 .usage, "- is not the path of a file here", advice: "For a file with this name use ./-, otherwise \(alternative).")
         }
+        return try absolute(path, of: "file")
+    }
+
+    /// Returns the path of a file or a folder from the root directory.
+    static func absolute(_ path: String, of kind: String) throws(CommandFailure) -> String {
+        guard !path.isEmpty else { throw CommandFailure(.usage, "the path is empty", advice: "Give the path of a \(kind).") }
         if path.hasPrefix("/") { return path }
         // The system has no path for a deleted directory.
         guard let directory = try? FileSystem.currentDirectory(), directory.hasPrefix("/") else {

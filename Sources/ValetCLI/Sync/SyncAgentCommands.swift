@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import KeychainCore
+import KeychainSync
+import KeychainSystem
+
+/// Carrying changes.
+struct SyncNowCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "now",
+        abstract: "Send what waits and read what is new, once.",
+        discussion: "For cron and scripts. If an agent runs, it does that by itself, and this command does nothing."
+    )
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage()
+        try session.perform { () async throws(SyncFailure) in
+            do throws(SyncFailure) {
+                try await SyncAgent(on: storage).runUntilQuiet()
+            } catch {
+                guard error.code == .agentRunning else { throw error }
+            }
+        }
+    }
+}
+
+struct SyncRunCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Carry changes between this device and the circle, until SIGINT or SIGTERM.",
+        discussion: "A folder that is gone and a locked keychain are waited for. Programs never wait for this command."
+    )
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage()
+        // A signal that comes before the agent runs ends it too.
+        let (stops, stop) = AsyncStream<Void>.makeStream()
+        let signals = TerminationSignals { stop.yield() }
+        defer { withExtendedLifetime(signals) {} }
+        try session.perform { () async throws(SyncFailure) in
+            let agent = try SyncAgent(on: storage)
+            let run = Task { await Self.outcome(of: agent) }
+            let cancellation = Task { for await _ in stops { run.cancel() } }
+            defer { cancellation.cancel() }
+            if let failure = await run.value { throw failure }
+        }
+    }
+
+    private static func outcome(of agent: SyncAgent) async -> SyncFailure? {
+        do throws(SyncFailure) {
+            try await agent.run()
+            return nil
+        } catch {
+            return error
+        }
+    }
+}

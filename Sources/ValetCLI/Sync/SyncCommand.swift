@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Dispatch
+import Foundation
+import KeychainCore
+import KeychainSync
+import KeychainSystem
+import Synchronization
+
+struct SyncCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync",
+        abstract: "Share the items of iCloud valets with your other devices.",
+        discussion: """
+            Your devices form a circle, and exchange encrypted files through a folder that another program moves between them, such as \
+            Syncthing, Dropbox, Nextcloud, or NFS. Items for this device only never leave it.
+
+            Begin with `valet sync start FOLDER` on one device. For each further one, run `valet sync invite` on a device of the circle and \
+            `valet sync join FOLDER` on the new one. `valet sync run` then carries changes for as long as it runs, and `valet sync now` once.
+            """,
+        // Not announced until all of it is there, with its manual.
+        shouldDisplay: false,
+        subcommands: [
+            SyncStartCommand.self, SyncInviteCommand.self, SyncJoinCommand.self, SyncStatusCommand.self, SyncDevicesCommand.self,
+            SyncRenameCommand.self, SyncRemoveCommand.self, SyncConflictsCommand.self, SyncRunCommand.self, SyncNowCommand.self,
+            SyncRecoverCommand.self, SyncKitCommand.self, SyncLeaveCommand.self,
+        ]
+    )
+}
+
+/// The keychain of a command about synchronization.
+struct SyncSession {
+    private let session: CommandSession
+
+    init(_ passcode: PasscodeOption) throws(CommandFailure) {
+        session = try CommandSession.forWholeKeychain(passcode: try passcode.read())
+    }
+
+    /// Runs `body` with this keychain, and waits for its end.
+    func perform<Result: Sendable>(
+        _ body: @escaping @Sendable () async throws(SyncFailure) -> Result
+    ) throws(CommandFailure) -> Result {
+        let call = BlockingTask { [keychain = session.keychain] in
+            await CurrentKeychain.$bound.withValue(keychain) { await Self.outcome(body) }
+        }
+        switch call.value() {
+        case .success(let result): return result
+        case .failure(let failure): throw CommandFailure(failure)
+        }
+    }
+
+    private static func outcome<Value>(
+        _ body: () async throws(SyncFailure) -> Value
+    ) async -> Result<Value, SyncFailure> {
+        do throws(SyncFailure) { return .success(try await body()) } catch { return .failure(error) }
+    }
+
+    /// The storage of the circle.
+    func storage() throws(CommandFailure) -> FolderStorage {
+        let status = try perform { () async throws(SyncFailure) in try KeychainSync.status() }
+        return FolderStorage(path: status.location)
+    }
+
+    /// The storage in a folder that a person names; prepared, if that is wanted, for a first circle.
+    func storage(in folder: String, isNew: Bool) throws(CommandFailure) -> FolderStorage {
+        // `./folder` and `folder/` are names of one folder, and messages show its path.
+        let parts = try BackupPath.absolute(folder, of: "folder").split(separator: "/").filter { $0 != "." }
+        let path = "/" + parts.joined(separator: "/")
+        guard isNew else {
+            guard (try? FileStatus(of: path, followsLinks: true))?.kind == .directory else {
+                throw CommandFailure(
+                    .notFound, "\(ItemListing.escapingUnprintable(path)) is not a folder",
+                    advice: "Give the folder of this device in which the files of the other devices arrive.")
+            }
+            guard FileSystem.exists(path + "/" + FolderStorage.directoryName) else {
+                throw CommandFailure(
+                    SyncFailure(.noCircle, "\(ItemListing.escapingUnprintable(path)) has no circle, or it has not arrived yet"))
+            }
+            return FolderStorage(path: path)
+        }
+        return try perform { () async throws(SyncFailure) in
+            do throws(SyncStorageError) { return try await FolderStorage.make(path: path) } catch { throw SyncFailure(error) }
+        }
+    }
+}
+
+/// A task whose end the main thread of a command waits for.
+private final class BlockingTask<Value: Sendable>: Sendable {
+    private let result = Mutex<Value?>(nil)
+    private let end = DispatchSemaphore(value: 0)
+
+    init(_ body: @escaping @Sendable () async -> Value) {
+        Task { [self] in
+            let value = await body()
+            result.withLock { $0 = value }
+            end.signal()
+        }
+    }
+
+    func value() -> Value {
+        while true {
+            end.wait()
+            if let value = result.withLock({ $0 }) { return value }
+        }
+    }
+}
+
+/// Options that several commands share.
+struct DeviceNameOption: ParsableArguments {
+    @Option(help: ArgumentHelp("The name of this device for people (default: the name of the machine).", valueName: "name"))
+    var name: String?
+
+    var value: String { name ?? CurrentProcess.hostName ?? "unnamed" }
+}
+
+extension CommandFailure {
+    init(_ failure: SyncFailure) {
+        let (status, advice): (ExitStatus, String) =
+            switch failure.code {
+            case .notStarted:
+                (.notFound, "Begin a circle with `valet sync start FOLDER`, or join one with `valet sync join FOLDER`.")
+            case .alreadyStarted: (.alreadyExists, "`valet sync status` shows it, and `valet sync leave` leaves it.")
+            case .circleExists:
+                (
+                    .alreadyExists,
+                    "Join it with `valet sync join FOLDER`. If all its devices are lost, run `valet sync recover FOLDER` with the recovery kit."
+                )
+            case .noCircle:
+                (
+                    .notFound,
+                    "Wait until the folder has what the other device has put there, or begin a circle with `valet sync start FOLDER`."
+                )
+            case .invalidInput: (.usage, "Nothing was changed. Enter it again.")
+            case .notOwner: (.unavailable, "Run the command on an owner of the circle; `valet sync devices` lists them.")
+            case .notFound: (.notFound, "`valet sync devices` lists the devices, and `valet sync conflicts` the conflicts.")
+            case .agentRunning: (.unavailable, "Stop `valet sync run`, for example with `systemctl --user stop valet-sync`.")
+            case .removed: (.unavailable, "The items stay here. To enter the circle again, run `valet sync leave`, then join.")
+            case .invitationEnded, .codeUsed: (.unavailable, "Run `valet sync invite` again for another code.")
+            case .untrusted: (.unavailable, "Run `valet sync invite` again, and tell the code to no other person.")
+            case .newerVersion: (.unavailable, "Update valet on this device.")
+            case .storage:
+                (.unavailable, "Nothing was deleted here. If the folder is on a disk or a server, check that it is mounted and has room.")
+            case .locked: (.unavailable, "Run `valet unlock`, or pass the passcode with --passcode-fd.")
+            case .keychain: (.unavailable, "`valet status` shows the state of the keychain.")
+            }
+        self.init(status, failure.reason, advice: advice)
+    }
+}

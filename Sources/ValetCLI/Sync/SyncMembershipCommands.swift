@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Foundation
+import KeychainCore
+import KeychainSync
+import KeychainSystem
+
+/// Entering and leaving a circle.
+struct SyncStartCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "start",
+        abstract: "Begin a circle in a folder, with this device as its first owner.",
+        discussion: """
+            The recovery kit is written to standard output, once, and nothing else is. With it and the folder, a person can read everything, \
+            also when all devices are lost.
+            """
+    )
+
+    @Argument(
+        help: ArgumentHelp("The folder that another program moves between your devices.", valueName: "folder"), completion: .directory)
+    var folder: String
+
+    @OptionGroup
+    var deviceName: DeviceNameOption
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage(in: folder, isNew: true)
+        let name = deviceName.value
+        let start = try session.perform { () async throws(SyncFailure) in try await KeychainSync.start(on: storage, deviceName: name) }
+        StandardError.write("A circle was made in \(SyncText.path(storage)), with this device, \(name).")
+        StandardError.write("\(SyncText.items(start.sharedItemCount)) shared: those of iCloud valets. All others stay on this device.")
+        if let unsent = start.unsent { StandardError.write("Not everything was sent yet: \(unsent.reason).") }
+        try SyncText.write(kit: start.recoveryKit, afterAction: "the circle was made")
+        StandardError.write("Now run `valet sync run`, or `systemctl --user enable --now valet-sync`.")
+    }
+}
+
+struct SyncInviteCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "invite",
+        abstract: "Invite another device to the circle.",
+        discussion: """
+            Shows a code for one device, which is valid for ten minutes and ends with this command. When the device asks to join, both show a \
+            number. Admit it only if the numbers are the same.
+            """
+    )
+
+    @Option(help: ArgumentHelp("What the device may do: owner, writer, or reader.", valueName: "role"))
+    var role = RoleOption.owner
+
+    @Flag(help: "Admit the first device that asks, without comparing numbers. Another person who has the code could be the first.")
+    var acceptNumber = false
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage()
+        let role = role
+        let invitation = try session.perform { () async throws(SyncFailure) in try await KeychainSync.invite(on: storage, as: role.role) }
+        StandardError.write("On the other device: valet sync join FOLDER\nCode (one device, 10 minutes):")
+        try StandardOutput.writeLine(invitation.code.text)
+        let request = try session.perform { () async throws(SyncFailure) in try await invitation.request() }
+        StandardError.write("\(ItemListing.escapingUnprintable(request.deviceName)) asks to join. Number: \(request.number)")
+        do throws(CommandFailure) {
+            try Confirmation.require(
+                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the device was refused")
+        } catch {
+            _ = try session.perform { () async throws(SyncFailure) in await request.refuse() }
+            throw error
+        }
+        try session.perform { () async throws(SyncFailure) in try await request.admit() }
+        try StandardOutput.writeLine(
+            "\(ItemListing.escapingUnprintable(request.deviceName)) was admitted as \(role == .owner ? "an" : "a") \(role.rawValue).")
+    }
+}
+
+enum RoleOption: String, ExpressibleByArgument, CaseIterable {
+    case owner, writer, reader
+
+    var role: SyncRole {
+        switch self {
+        case .owner: .owner
+        case .writer: .writer
+        case .reader: .reader
+        }
+    }
+}
+
+struct SyncJoinCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "join",
+        abstract: "Join the circle that another device has invited this one to.",
+        discussion: "The code is prompted for without echo, and is never an argument."
+    )
+
+    @Argument(help: ArgumentHelp("The folder with the circle.", valueName: "folder"), completion: .directory)
+    var folder: String
+
+    @OptionGroup
+    var deviceName: DeviceNameOption
+
+    @Option(
+        name: .customLong("code-fd"),
+        help: ArgumentHelp("Read the code from the first line of this file descriptor.", valueName: "number"))
+    var codeDescriptor: Int32?
+
+    @Flag(help: "Join without comparing numbers. Another person who has the code could have invited this device.")
+    var acceptNumber = false
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    @OptionGroup
+    var secret: SecretArguments
+
+    func run() throws {
+        try secret.requireNone()
+        let given = try PasscodeInput.invitationCode.read(from: codeDescriptor)
+        let session = try SyncSession(passcode)
+        let storage = try session.storage(in: folder, isNew: false)
+        let code = try SyncText.secret(try PasscodeInput.invitationCode.orPrompt(given), as: SyncSecret.code)
+        let name = deviceName.value
+        StandardError.write("Waiting for an answer of the other device through \(SyncText.path(storage)), for up to ten minutes.")
+        let joining = try session.perform { () async throws(SyncFailure) in
+            try await KeychainSync.join(on: storage, code: code, deviceName: name)
+        }
+        let number = try session.perform { () async throws(SyncFailure) in await joining.number }
+        StandardError.write("Both devices must show \(number).")
+        do throws(CommandFailure) {
+            try Confirmation.require(
+                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "this device has not joined")
+        } catch {
+            _ = try session.perform { () async throws(SyncFailure) in await joining.refuse() }
+            throw error
+        }
+        StandardError.write("Waiting until the other device admits this one.")
+        let joined = try session.perform { () async throws(SyncFailure) in try await joining.confirm() }
+        try StandardOutput.writeLine("This device, \(name), belongs to the circle. \(SyncText.items(joined.sharedItemCount)) shared.")
+        if joined.conflictCount > 0 {
+            try StandardOutput.writeLine("\(joined.conflictCount) with another value on the other devices: `valet sync conflicts`.")
+        }
+        if let unread = joined.unread { StandardError.write("Not everything was read yet: \(unread.reason).") }
+    }
+}
+
+struct SyncRecoverCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "recover",
+        abstract: "Enter a circle with its recovery kit, when all of its devices are lost.",
+        discussion: """
+            All other devices are removed. The kit is prompted for without echo, and is never an argument. A new one is written to standard \
+            output, once; the old one is of no use afterwards.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The folder with the circle.", valueName: "folder"), completion: .directory)
+    var folder: String
+
+    @OptionGroup
+    var deviceName: DeviceNameOption
+
+    @Option(
+        name: .customLong("kit-fd"),
+        help: ArgumentHelp("Read the recovery kit from the first line of this file descriptor.", valueName: "number"))
+    var kitDescriptor: Int32?
+
+    @Flag(help: "Do not ask for confirmation.")
+    var yes = false
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    @OptionGroup
+    var secret: SecretArguments
+
+    func run() throws {
+        try secret.requireNone()
+        let given = try PasscodeInput.recoveryKit.read(from: kitDescriptor)
+        let session = try SyncSession(passcode)
+        let storage = try session.storage(in: folder, isNew: false)
+        let kit = try SyncText.secret(try PasscodeInput.recoveryKit.orPrompt(given), as: SyncSecret.recoveryKit)
+        try Confirmation.require(
+            "All other devices are removed from the circle. Continue?", isGiven: yes, "removal", otherwise: "nothing was changed")
+        let name = deviceName.value
+        let recovery = try session.perform { () async throws(SyncFailure) in
+            try await KeychainSync.recover(on: storage, recoveryKit: kit, deviceName: name)
+        }
+        StandardError.write("This device, \(name), belongs to the circle. \(SyncText.items(recovery.sharedItemCount)) shared.")
+        if let newest = recovery.newestChange {
+            StandardError.write("The newest change there was of \(SyncText.time(newest.sent)), from \(SyncText.name(newest.deviceName)).")
+        }
+        if let unsent = recovery.unsent { StandardError.write("Not everything was sent yet: \(unsent.reason).") }
+        try SyncText.write(kit: recovery.recoveryKit, afterAction: "the circle was recovered")
+    }
+}
+
+struct SyncKitCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "kit",
+        abstract: "Replace the recovery kit, and write the new one to standard output, once.",
+        discussion: "Nothing else is written to standard output. The present kit is of no use afterwards."
+    )
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage()
+        let kit = try session.perform { () async throws(SyncFailure) in try await KeychainSync.makeRecoveryKit(on: storage) }
+        try SyncText.write(kit: kit, afterAction: "the recovery kit was replaced")
+    }
+}
+
+struct SyncLeaveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "leave",
+        abstract: "Leave the circle. The items stay on this device, and the folder is not touched.",
+        discussion: "Older programs can write to the keychain again. The other devices still list this one until one of them removes it."
+    )
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let count = try session.perform { () async throws(SyncFailure) in try KeychainSync.leave() }
+        try StandardOutput.writeLine("This device left the circle. Its \(count == 1 ? "item stays" : "\(count) items stay") here.")
+    }
+}
+
+extension PasscodeInput {
+    static let invitationCode = PasscodeInput(name: "code", option: "--code-fd", isNew: false)
+    static let recoveryKit = PasscodeInput(name: "recovery kit", option: "--kit-fd", isNew: false)
+}
+
+/// Words and numbers in the output of these commands.
+enum SyncText {
+    static func items(_ count: Int) -> String { count == 1 ? "1 item is" : "\(count) items are" }
+
+    static func path(_ storage: FolderStorage) -> String { ItemListing.escapingUnprintable(storage.path) }
+
+    static func name(_ name: String?) -> String { name.map { ItemListing.escapingUnprintable($0) } ?? "an unnamed device" }
+
+    /// Local date and time to the minute.
+    static func time(_ date: Date) -> String {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.dateFormat = "yyyy-MM-dd HH:mm"
+        return formatter.string(from: date)
+    }
+
+    /// Parses a code or a kit.
+    static func secret(
+        _ typed: borrowing Passcode, as parse: (borrowing SecretBytes) throws(SyncFailure) -> SyncSecret
+    ) throws(CommandFailure) -> SyncSecret {
+        do throws(SyncFailure) { return try parse(typed.bytes) } catch { throw CommandFailure(error) }
+    }
+
+    static func write(kit: SyncSecret, afterAction action: String) throws(CommandFailure) {
+        StandardError.write("Recovery kit: write it down and store it separately. With it and the folder, a person can read everything.")
+        CurrentProcess.ignoreBrokenPipeSignal()
+        do throws(Errno) {
+            try FileDescriptor.standardOutput.writeAll(kit.textBytes.secret)
+            try FileDescriptor.standardOutput.writeAll("\n".utf8)
+        } catch {
+            throw CommandFailure(
+                .unavailable, "\(action), but the recovery kit could not be written to standard output: \(error)",
+                advice: "The kit was lost. Make another with `valet sync kit`.")
+        }
+    }
+}
