@@ -49,14 +49,26 @@ enum StandardError {
 /// Collects the warnings that the libraries log while a command runs, and shows them at its end.
 enum WarningLog {
     private static let messages = Mutex<[String]>([])
+    private static let isImmediate = Mutex(false)
 
     /// Call once, before the first message is logged.
     static func start() {
         LoggingSystem.bootstrap { _ in Handler() }
     }
 
+    /// Shows each warning when it comes, for a command that runs until it is stopped.
+    static func showImmediately() {
+        isImmediate.withLock { $0 = true }
+        report()
+        messages.withLock { $0 = [] }
+    }
+
     /// Adds a warning, unless it is already there.
     static func add(_ message: String) {
+        guard !isImmediate.withLock({ $0 }) else {
+            StandardError.write("valet: warning: \(message)")
+            return
+        }
         messages.withLock { messages in
             if !messages.contains(message) { messages.append(message) }
         }

@@ -5,6 +5,7 @@ import KeychainCore
 import KeychainEngine
 import KeychainSync
 import KeychainTestSupport
+import SyncCore
 import Testing
 
 /// What people do with their devices, by the public interface.
@@ -145,6 +146,87 @@ struct CircleTests {
         }
     }
 
+    @Test("After a removal, the items are listed that still have a value which the device could read")
+    func itemsToChange() async throws {
+        let bench = try await Bench()
+        for account in ["a", "b", "c"] { try bench.one.put(account, "1") }
+        try bench.one.put("d", "1", .whenUnlocked)
+        _ = try await bench.start()
+        try await bench.join()
+        try bench.one.put("unsent", "1")
+        let device = try #require(try await bench.one.use { try KeychainSync.devices() }.last)
+        #expect(device.twins.isEmpty)
+        #expect(try await bench.one.use { try KeychainSync.removedDevices() }.isEmpty)
+        _ = try await bench.one.use { try await KeychainSync.remove(device.id, on: bench.storage) }
+        try bench.one.put("a", "2")
+        try bench.one.delete("b")
+        try bench.one.put("new", "1")
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        let removed = try #require(try await bench.one.use { try KeychainSync.removedDevices() }.first)
+        #expect(removed.id == device.id && removed.name == "eagle-5" && removed.lockedItemCount == 0)
+        #expect(removed.exposedItems.map(\.account) == ["c", "d"])
+        #expect(removed.exposedItems.map(\.service) == ["test", "test"])
+        try bench.one.keychain.set("12345")
+        try bench.one.keychain.lock(.whenUnlocked)
+        let locked = try #require(try await bench.one.use { try KeychainSync.removedDevices() }.first)
+        #expect(locked.exposedItems.map(\.account) == ["c"] && locked.lockedItemCount == 1)
+    }
+
+    @Test("Devices with the same keys in different roles are known as one machine, and are removed together")
+    func twins() async throws {
+        let bench = try await Bench()
+        _ = try await bench.start()
+        try await bench.join()
+        let keys = try LocalKeychain.circleCipher.makeDeviceKeys()
+        // Neither of the two owners knows of the admission by the other one.
+        try await bench.one.perform(.admit(keys.publicKeys, .owner))
+        try await bench.other.perform(.admit(keys.publicKeys, .reader))
+        try await bench.exchange()
+        let twins = try await bench.one.use { try KeychainSync.devices() }.filter { !$0.twins.isEmpty }
+        #expect(twins.count == 2 && twins.allSatisfy { device in device.twins == Set(twins.map(\.id)).subtracting([device.id]) })
+        _ = try await bench.one.use { try await KeychainSync.remove(try #require(twins.first).id, on: bench.storage) }
+        #expect(try await bench.one.use { try KeychainSync.devices() }.map(\.name) == ["spaceball-one", "eagle-5"])
+    }
+
+    @Test("If another device deletes very much, nothing of it is deleted before a person has confirmed it")
+    func massDeletion() async throws {
+        let bench = try await Bench()
+        for number in 1...120 { try bench.one.put("\(number)", "1") }
+        _ = try await bench.start()
+        try await bench.join()
+        for number in 1...120 { try bench.other.delete("\(number)") }
+        try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+        await expectFailure(.deletionsWait) { try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet() }
+        #expect(try bench.one.secret("1") == "1" && bench.one.secret("120") == "1")
+        try await bench.one.use { try await KeychainSync.acceptDeletions(on: bench.storage) }
+        #expect(try bench.one.secret("1") == nil && bench.one.secret("120") == nil)
+    }
+
+    @Test("The status names the devices that have sent something which has not arrived")
+    func missingChanges() async throws {
+        let bench = try await Bench()
+        _ = try await bench.start()
+        try await bench.join()
+        let third = try Machine("third", in: bench.directory.path, isSynchronizing: false)
+        try await bench.join(third, name: "lone-starr")
+        try await bench.exchange()
+        #expect(try await bench.one.use { try KeychainSync.status() }.unreadDevices == [])
+        let before = try Set(await bench.storage.list("").filter { $0.contains("/b/") })
+        try bench.other.put("a", "1")
+        for machine in [bench.other, third] { try await SyncAgent(machine.keychain, on: bench.storage).runUntilQuiet() }
+        #expect(try third.secret("a") == "1")
+        try third.put("b", "2")
+        try await SyncAgent(third.keychain, on: bench.storage).runUntilQuiet()
+        let device = try #require(try await bench.other.use { try KeychainSync.devices() }.first { $0.isThisDevice })
+        for name in try await bench.storage.list("") where !before.contains(name) && name.contains("/b/\(device.id)/") {
+            try await bench.storage.remove(name)
+        }
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        #expect(try bench.one.secret("b") == "2" && bench.one.secret("a") == nil)
+        let status = try await bench.one.use { try KeychainSync.status() }
+        #expect(status.unreadDevices == ["eagle-5"] && !status.isWaitingForStatements)
+    }
+
     @Test("A reader's writes stay on its device, and it can invite no device")
     func reader() async throws {
         let bench = try await Bench()
@@ -173,7 +255,7 @@ struct CircleTests {
         #expect(conflicts.count == 1 && conflict.versions.map(\.isVisible) == [true, false])
         #expect(Set(conflict.versions.map(\.deviceName)) == ["spaceball-one", "eagle-5"])
         #expect(Set(conflict.versions.map { $0.content?.secret }) == [Data("1".utf8), Data("2".utf8)])
-        #expect(conflict.versions.allSatisfy { $0.content?.service == "test" && $0.content?.account == "a" })
+        #expect(conflict.versions.allSatisfy { $0.content?.item.service == "test" && $0.content?.item.account == "a" })
         let kept = conflict.versions[keepsVisible ? 0 : 1]
         try await bench.one.use { try await KeychainSync.keep(kept, of: conflict, on: bench.storage) }
         try await bench.exchange()

@@ -123,7 +123,7 @@ package protocol SyncWriting: SyncReading {
 
 /// The keys of `sync_settings`.
 ///
-/// The values are encoded by SyncCore.
+/// The values are encoded by SyncCore, those of `storage` and `removals` by KeychainSync.
 package enum SyncSetting: String, CaseIterable, Sendable {
     /// The circle and this device.
     case membership
@@ -151,6 +151,8 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case joining
     /// The statement heads that this device counted before its admission turned out to be void.
     case voidAdmission
+    /// The devices that this one has removed, and what they could read.
+    case removals
     /// Since when the engine waits for lost objects.
     case waits
     /// The items whose visible version could not be shown while a class was locked.

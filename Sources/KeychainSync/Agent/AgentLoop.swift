@@ -34,11 +34,13 @@ final class AgentLoop {
     private var readNames: Set<String> = []
     private var timer: (time: Double, task: Task<Void, Never>)?
     private var failureCount = 0
-    /// The error of the last call of the storage.
-    private var storageError: SyncStorageError?
+    /// The kind of error of the storage that was logged last; nil after a round without an error.
+    private var loggedError: SyncStorageError.Code?
     /// The first error in the present round.
     private var roundError: SyncStorageError?
     private var alarms: Set<SyncAlarm> = []
+    /// The first alarm in the present round that ends a run which ends when it is quiet.
+    private var roundAlarm: SyncFailure?
 
     init(_ host: EngineHost, _ storage: CircleStorage, clock: any WallClock, inbox: AsyncStream<Input>.Continuation) {
         self.host = host
@@ -52,7 +54,7 @@ final class AgentLoop {
     /// Handles inputs until it is stopped or, with `endsWhenQuiet`, until a round has nothing to do.
     ///
     /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed`, and with `endsWhenQuiet` also
-    /// `.storage` and the first failure of the keychain.
+    /// `.storage`, `.deletionsWait`, `.newerVersion`, and the first failure of the keychain.
     func run(_ inputs: AsyncStream<Input>, endsWhenQuiet: Bool) async throws(SyncFailure) {
         self.endsWhenQuiet = endsWhenQuiet
         try await proceed()
@@ -74,6 +76,7 @@ final class AgentLoop {
             if isStopping { return }
             if endsWhenQuiet, !isRoundDue, !hasProgressed {
                 if let roundError { throw SyncFailure(.storage, roundError.reason) }
+                if let roundAlarm { throw roundAlarm }
                 return
             }
             try await proceed()
@@ -86,7 +89,9 @@ final class AgentLoop {
             isRoundDue = false
             areChangesDue = false
             hasProgressed = false
+            if roundError == nil { loggedError = nil }
             roundError = nil
+            roundAlarm = nil
             // Hints may be lost.
             wake(at: clock.now() + Self.longestPauseSeconds)
             try await step(.wake)
@@ -111,10 +116,10 @@ final class AgentLoop {
             wake(at: clock.now() + min(Double(1 << min(failureCount, 6)), 60))
             return
         }
-        for effect in effects { try perform(effect) }
+        for effect in effects { try await perform(effect) }
     }
 
-    private func perform(_ effect: SyncEffect) throws(SyncFailure) {
+    private func perform(_ effect: SyncEffect) async throws(SyncFailure) {
         let storage = storage
         switch effect {
         case .list(let folder):
@@ -135,8 +140,7 @@ final class AgentLoop {
             }
         case .wake(let time): if time <= clock.now() { isRoundDue = true } else { wake(at: time) }
         case .alarm(.removed): throw SyncFailure(.removed, "this device was removed from its circle")
-        case .alarm(let alarm):
-            if alarms.insert(alarm).inserted { log.warning("synchronization needs a person: \(alarm)") }
+        case .alarm(let alarm): await note(alarm)
         }
     }
 
@@ -147,14 +151,29 @@ final class AgentLoop {
         ReportedCall(inbox, orElse: failure, body).start()
     }
 
-    /// Remembers that the storage has failed, logs it once if it is not thrown at the end, and tries again.
+    /// Remembers that the storage has failed, and tries again.
+    ///
+    /// Logs it, if it is not thrown at the end, once until a round succeeds.
     private func note(_ error: SyncStorageError?) {
-        if let error {
-            if !endsWhenQuiet, storageError?.code != error.code { log.warning("synchronization waits: \(error.reason)") }
-            roundError = roundError ?? error
-            wake(at: clock.now() + 30)
+        guard let error else { return }
+        if !endsWhenQuiet, loggedError != error.code {
+            loggedError = error.code
+            log.warning("synchronization waits: \(error.reason)")
         }
-        storageError = error
+        roundError = roundError ?? error
+        wake(at: clock.now() + 30)
+    }
+
+    /// Logs an alarm once, unless it is thrown at the end.
+    private func note(_ alarm: SyncAlarm) async {
+        let isNew = alarms.insert(alarm).inserted
+        guard isNew || endsWhenQuiet else { return }
+        let report = await host.report(of: alarm)
+        if endsWhenQuiet, let failure = report.failure {
+            roundAlarm = roundAlarm ?? failure
+        } else if isNew {
+            log.warning("\(report.text)")
+        }
     }
 
     private static let longestPauseSeconds = 3_600.0

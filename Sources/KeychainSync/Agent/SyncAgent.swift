@@ -63,7 +63,7 @@ public final class SyncAgent: Sendable {
     /// Synchronizes until there is nothing to do.
     ///
     /// - Throws: `.removed` once this device learns of its removal, `.storage` if a call of the storage failed, and `.locked` or `.keychain` if the
-    ///   keychain cannot be used.
+    ///   keychain cannot be used. After everything else was done: `.deletionsWait` and `.newerVersion`.
     public func runUntilQuiet() async throws(SyncFailure) { try await run(endsWhenQuiet: true) }
 
     private func run(endsWhenQuiet: Bool) async throws(SyncFailure) {

@@ -88,13 +88,17 @@ struct LocalCircle: Sendable {
 
     /// Sends what waits, and reads what is new, unless an agent runs, which does it.
     ///
-    /// Returns why something could not be sent; nil if all is well.
-    func exchange(over storage: any SyncStorage) async -> SyncFailure? {
+    /// Returns why something could not be sent, or, with `reportsUnread`, also why something could not be read; nil if all is well.
+    func exchange(over storage: any SyncStorage, reportsUnread: Bool = false) async -> SyncFailure? {
         do throws(SyncFailure) {
             try await SyncAgent(keychain, on: storage, clock: clock).runUntilQuiet()
             return nil
         } catch {
-            return error.code == .agentRunning ? nil : error
+            switch error.code {
+            case .agentRunning: return nil
+            case .deletionsWait, .newerVersion: return reportsUnread ? error : nil
+            default: return error
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
 public import FoundationEssentials
-package import KeychainCore
+internal import KeychainCore
 internal import KeychainEngine
 internal import SyncCore
 
@@ -34,21 +34,13 @@ public struct SyncConflict: Identifiable, Sendable {
 
     /// What an item contains.
     public struct Content: Sendable, CustomStringConvertible, CustomReflectable {
-        /// `kSecAttrService` or `kSecAttrServer`.
-        public let service: String?
-        /// `kSecAttrAccount`.
-        public let account: String?
-        /// `kSecAttrLabel`.
-        public let label: String?
-        /// `kSecAttrAccessGroup`.
-        public let accessGroup: String?
-        /// `kSecAttrAccessible`.
-        package let accessibility: ItemAccessibility
+        /// The item, as it is without its secret.
+        public let item: SyncItem
         /// The secret of the item; nil if it has none.
         public let secret: Data?
 
-        /// The service and the account, without the secret.
-        public var description: String { [service, account].compactMap(\.self).joined(separator: ", ") }
+        /// The item, without the secret.
+        public var description: String { item.description }
         /// Has no children.
         public var customMirror: Mirror { Mirror(self, children: []) }
     }
@@ -130,11 +122,8 @@ extension KeychainSync {
             guard error.status == .interactionNotAllowed else { throw error }
             return nil
         }
-        guard let content, let attributes = ItemAttributes(encoded: content.attributes) else { return nil }
-        func text(_ attribute: Attribute) -> String? { if case .string(let text)? = attributes[attribute] { text } else { nil } }
-        return SyncConflict.Content(
-            service: text(.service) ?? text(.server), account: text(.account), label: text(.label), accessGroup: text(.accessGroup),
-            accessibility: content.accessibility, secret: content.secret.map { Data($0) })
+        guard let content, let item = SyncItem(content) else { return nil }
+        return SyncConflict.Content(item: item, secret: content.secret.map { Data($0) })
     }
 }
 

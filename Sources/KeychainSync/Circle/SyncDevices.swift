@@ -19,6 +19,10 @@ public struct SyncDevice: Hashable, Identifiable, Sendable {
     ///
     /// Readers never send anything.
     public let lastSent: Date?
+    /// The other devices with the same keys, by their identifiers.
+    ///
+    /// They are one machine, which two owners have admitted at the same time in different roles. ``KeychainSync/remove(_:on:)`` removes all of them.
+    public let twins: Set<SyncDevice.ID>
 }
 
 /// A device that was removed, and what it could read.
@@ -26,6 +30,8 @@ public struct SyncRemoval: Hashable, Sendable {
     /// The device.
     public let device: SyncDevice
     /// The number of items whose values it could read until now.
+    ///
+    /// ``KeychainSync/removedDevices()`` lists those that were not changed since.
     public let readableItemCount: Int
     /// Why the removal was not sent yet; nil if it was.
     ///
@@ -52,7 +58,8 @@ extension KeychainSync {
             let name = isThisDevice ? ownName.flatMap { DeviceName(utf8: $0) } : notes[id]?.name
             return SyncDevice(
                 id: id.hexadecimal, name: name?.text, role: SyncRole(member.role), isThisDevice: isThisDevice,
-                lastSent: isThisDevice ? nil : notes[id]?.seconds.map { Date(timeIntervalSinceReferenceDate: $0) })
+                lastSent: isThisDevice ? nil : notes[id]?.seconds.map { Date(timeIntervalSinceReferenceDate: $0) },
+                twins: Set(roster.members.lazy.filter { $0.key != id && $0.value.keys == member.keys }.map(\.key.hexadecimal)))
         }
         return devices.sorted { ($0.isThisDevice ? 0 : 1, $0.name ?? "~", $0.id) < ($1.isThisDevice ? 0 : 1, $1.name ?? "~", $1.id) }
     }
@@ -89,8 +96,32 @@ extension KeychainSync {
             let subject = Identifier128(hexadecimal: id).map({ DeviceID($0) })
         else { throw SyncFailure(.notFound, "the circle has no other device with this identifier") }
         let count = try local.counts().shared
+        // Recorded first, because the removal makes new keys.
+        try local.attempt { () throws(KeychainFailure) in
+            try local.keychain.synchronize { ledger, _ throws(KeychainFailure) in
+                var removals = try RemovalRecords(in: ledger)
+                let record = try RemovalRecord(
+                    of: subject, name: Array((device.name ?? "").utf8), seconds: local.clock.now(), in: ledger)
+                try removals.add(record, in: ledger)
+            }
+        }
         try await EngineHost(local.keychain, clock: local.clock).perform(.remove(subject))
         return SyncRemoval(device: device, readableItemCount: count, unsent: await local.exchange(over: storage))
+    }
+
+    /// Confirms that items are deleted which other devices have deleted.
+    ///
+    /// An agent asks for this if more than 100 items, and more than a tenth of all, are deleted within a day. Until then none of the later changes
+    /// of such a device is read.
+    ///
+    /// - Parameter storage: The storage of the circle.
+    /// - Throws: `.notStarted`, `.locked`, and `.keychain`; what ``SyncAgent/runUntilQuiet()`` throws if the deletions were confirmed, but not yet
+    ///   read.
+    public static func acceptDeletions(on storage: any SyncStorage) async throws(SyncFailure) {
+        let local = try LocalCircle.current()
+        _ = try local.membership()
+        try await EngineHost(local.keychain, clock: local.clock).perform(.acceptDeletions)
+        if let failure = await local.exchange(over: storage, reportsUnread: true) { throw failure }
     }
 }
 #endif

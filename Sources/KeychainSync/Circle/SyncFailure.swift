@@ -40,6 +40,10 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case untrusted
         /// Another device has a newer version of the program, which this one cannot read.
         case newerVersion
+        /// Other devices have deleted so many items that a person has to confirm it.
+        ///
+        /// Nothing of it was deleted here. See ``KeychainSync/acceptDeletions(on:)``.
+        case deletionsWait
         /// The storage is gone, full, or cannot be used.
         ///
         /// What could not be sent is sent by the next run.

@@ -23,6 +23,14 @@ public struct SyncStatus: Hashable, Sendable {
     public let isWaitingForUnlock: Bool
     /// The device, by name, whose changes this one has read last, and when that device sent them; nil if none was read yet.
     public let lastReceived: Received?
+    /// The devices, by name, of which changes are known that this one has not read yet.
+    ///
+    /// They have not arrived in the storage, or wait: for a confirmation, for an update of this program, or for an unlock.
+    public let unreadDevices: [String?]
+    /// Whether a part of what was stated about the devices of the circle has not arrived.
+    ///
+    /// This device then waits for an hour before it sends changes.
+    public let isWaitingForStatements: Bool
     /// The number of items with several versions: see ``KeychainSync/conflicts()``.
     public let conflictCount: Int
     /// Whether this device was removed from the circle.
@@ -63,9 +71,21 @@ extension KeychainSync {
                 location: try ledger.setting(.storage).map { String(decoding: $0, as: UTF8.self) } ?? "",
                 deviceCount: roster.members.values.count { !$0.isRecoveryKit }, isAgentRunning: isAgentRunning,
                 sharedItemCount: counts.shared, unsentCount: counts.unsent, isWaitingForUnlock: state != .unlocked && !waiting.isEmpty,
-                lastReceived: received.max { $0.sent < $1.sent }, conflictCount: counts.conflicts,
+                lastReceived: received.max { $0.sent < $1.sent },
+                unreadDevices: try Self.unreadDevices(in: ledger).filter { $0 != membership.device && roster.members[$0] != nil }.sorted()
+                    .map { notes[$0]?.name?.text },
+                isWaitingForStatements: !roster.missing.isEmpty, conflictCount: counts.conflicts,
                 isRemoved: roster.removed.contains(membership.device))
         }
+    }
+
+    /// The devices that have told of batches which this one has not read.
+    private static func unreadDevices(in ledger: any SyncReading) throws(KeychainFailure) -> Set<DeviceID> {
+        var devices: Set<DeviceID> = []
+        for log in try ledger.logs() {
+            for mark in try ledger.marks(of: log) where try !ledger.isRead(mark.origin) { devices.insert(mark.device) }
+        }
+        return devices
     }
 
     static func groups(of circle: CircleID) -> String {
@@ -103,7 +123,7 @@ extension LocalCircle {
         return conflicts
     }
 
-    private static func forEachLiveVersion(
+    static func forEachLiveVersion(
         in ledger: any SyncReading, _ body: (LiveVersion) -> Void
     ) throws(KeychainFailure) {
         var last: VersionReference?

@@ -101,7 +101,7 @@ public actor SyncJoining {
         do throws(KeychainFailure) { effects = try request.confirm(now: local.clock.now()) } catch { throw SyncFailure(error) }
         if try await store(before: effects) { try await exchange() }
         guard case .joined(let circle) = request.state else { throw ended }
-        let unread = await local.exchange(over: storage)
+        let unread = await local.exchange(over: storage, reportsUnread: true)
         let counts = try local.counts()
         return SyncJoined(
             role: SyncRole(circle.role), sharedItemCount: counts.shared, conflictCount: counts.conflicts, unread: unread)

@@ -47,6 +47,8 @@ struct SyncRunCommand: ParsableCommand {
         defer { withExtendedLifetime(signals) {} }
         try session.perform { () async throws(SyncFailure) in
             let agent = try SyncAgent(on: storage)
+            WarningLog.showImmediately()
+            StandardError.write("Synchronizing through \(SyncText.path(storage)), until Ctrl-C.")
             let run = Task { await Self.outcome(of: agent) }
             let cancellation = Task { for await _ in stops { run.cancel() } }
             defer { cancellation.cancel() }
@@ -61,5 +63,25 @@ struct SyncRunCommand: ParsableCommand {
         } catch {
             return error
         }
+    }
+}
+
+struct SyncAcceptDeletionsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "accept-deletions",
+        abstract: "Delete here what other devices have deleted, although it is much.",
+        discussion: """
+            If other devices delete more than 100 items, and more than a tenth of all, within a day, their changes wait for this command: a mistake \
+            or a stolen device could be the reason. Otherwise remove the device with `valet sync remove`.
+            """
+    )
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage()
+        try session.perform { () async throws(SyncFailure) in try await KeychainSync.acceptDeletions(on: storage) }
     }
 }

@@ -18,12 +18,10 @@ struct SyncCommand: ParsableCommand {
             Begin with `valet sync start FOLDER` on one device. For each further one, run `valet sync invite` on a device of the circle and \
             `valet sync join FOLDER` on the new one. `valet sync run` then carries changes for as long as it runs, and `valet sync now` once.
             """,
-        // Not announced until all of it is there, with its manual.
-        shouldDisplay: false,
         subcommands: [
             SyncStartCommand.self, SyncInviteCommand.self, SyncJoinCommand.self, SyncStatusCommand.self, SyncDevicesCommand.self,
             SyncRenameCommand.self, SyncRemoveCommand.self, SyncConflictsCommand.self, SyncRunCommand.self, SyncNowCommand.self,
-            SyncRecoverCommand.self, SyncKitCommand.self, SyncLeaveCommand.self,
+            SyncAcceptDeletionsCommand.self, SyncRecoverCommand.self, SyncKitCommand.self, SyncLeaveCommand.self,
         ]
     )
 }
@@ -138,6 +136,14 @@ extension CommandFailure {
             case .invitationEnded, .codeUsed: (.unavailable, "Run `valet sync invite` again for another code.")
             case .untrusted: (.unavailable, "Run `valet sync invite` again, and tell the code to no other person.")
             case .newerVersion: (.unavailable, "Update valet on this device.")
+            case .deletionsWait:
+                (
+                    .unavailable,
+                    """
+                    Nothing of it was deleted here. If it was done on purpose, run `valet sync accept-deletions`; otherwise remove the device with \
+                    `valet sync remove`.
+                    """
+                )
             case .storage:
                 (.unavailable, "Nothing was deleted here. If the folder is on a disk or a server, check that it is mounted and has room.")
             case .locked: (.unavailable, "Run `valet unlock`, or pass the passcode with --passcode-fd.")

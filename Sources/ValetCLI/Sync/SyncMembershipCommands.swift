@@ -33,7 +33,7 @@ struct SyncStartCommand: ParsableCommand {
         let start = try session.perform { () async throws(SyncFailure) in try await KeychainSync.start(on: storage, deviceName: name) }
         StandardError.write("A circle was made in \(SyncText.path(storage)), with this device, \(name).")
         StandardError.write("\(SyncText.items(start.sharedItemCount)) shared: those of iCloud valets. All others stay on this device.")
-        if let unsent = start.unsent { StandardError.write("Not everything was sent yet: \(unsent.reason).") }
+        if let unsent = start.unsent { StandardError.write("Not everything was sent yet: \(unsent.reason). \(SyncText.later)") }
         try SyncText.write(kit: start.recoveryKit, afterAction: "the circle was made")
         StandardError.write("Now run `valet sync run`, or `systemctl --user enable --now valet-sync`.")
     }
@@ -145,7 +145,7 @@ struct SyncJoinCommand: ParsableCommand {
         if joined.conflictCount > 0 {
             try StandardOutput.writeLine("\(joined.conflictCount) with another value on the other devices: `valet sync conflicts`.")
         }
-        if let unread = joined.unread { StandardError.write("Not everything was read yet: \(unread.reason).") }
+        if let unread = joined.unread { StandardError.write("Not everything was read yet: \(unread.reason). \(SyncText.later)") }
     }
 }
 
@@ -195,7 +195,7 @@ struct SyncRecoverCommand: ParsableCommand {
         if let newest = recovery.newestChange {
             StandardError.write("The newest change there was of \(SyncText.time(newest.sent)), from \(SyncText.name(newest.deviceName)).")
         }
-        if let unsent = recovery.unsent { StandardError.write("Not everything was sent yet: \(unsent.reason).") }
+        if let unsent = recovery.unsent { StandardError.write("Not everything was sent yet: \(unsent.reason). \(SyncText.later)") }
         try SyncText.write(kit: recovery.recoveryKit, afterAction: "the circle was recovered")
     }
 }
@@ -238,41 +238,4 @@ struct SyncLeaveCommand: ParsableCommand {
 extension PasscodeInput {
     static let invitationCode = PasscodeInput(name: "code", option: "--code-fd", isNew: false)
     static let recoveryKit = PasscodeInput(name: "recovery kit", option: "--kit-fd", isNew: false)
-}
-
-/// Words and numbers in the output of these commands.
-enum SyncText {
-    static func items(_ count: Int) -> String { count == 1 ? "1 item is" : "\(count) items are" }
-
-    static func path(_ storage: FolderStorage) -> String { ItemListing.escapingUnprintable(storage.path) }
-
-    static func name(_ name: String?) -> String { name.map { ItemListing.escapingUnprintable($0) } ?? "an unnamed device" }
-
-    /// Local date and time to the minute.
-    static func time(_ date: Date) -> String {
-        let formatter = DateFormatter()
-        formatter.locale = Locale(identifier: "en_US_POSIX")
-        formatter.dateFormat = "yyyy-MM-dd HH:mm"
-        return formatter.string(from: date)
-    }
-
-    /// Parses a code or a kit.
-    static func secret(
-        _ typed: borrowing Passcode, as parse: (borrowing SecretBytes) throws(SyncFailure) -> SyncSecret
-    ) throws(CommandFailure) -> SyncSecret {
-        do throws(SyncFailure) { return try parse(typed.bytes) } catch { throw CommandFailure(error) }
-    }
-
-    static func write(kit: SyncSecret, afterAction action: String) throws(CommandFailure) {
-        StandardError.write("Recovery kit: write it down and store it separately. With it and the folder, a person can read everything.")
-        CurrentProcess.ignoreBrokenPipeSignal()
-        do throws(Errno) {
-            try FileDescriptor.standardOutput.writeAll(kit.textBytes.secret)
-            try FileDescriptor.standardOutput.writeAll("\n".utf8)
-        } catch {
-            throw CommandFailure(
-                .unavailable, "\(action), but the recovery kit could not be written to standard output: \(error)",
-                advice: "The kit was lost. Make another with `valet sync kit`.")
-        }
-    }
 }

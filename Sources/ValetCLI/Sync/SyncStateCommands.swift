@@ -24,6 +24,13 @@ struct SyncStatusCommand: ParsableCommand {
         if let received = status.lastReceived {
             lines.append("Received last: from \(SyncText.name(received.deviceName)), sent \(SyncText.time(received.sent)).")
         }
+        if !status.unreadDevices.isEmpty {
+            let names = SyncText.list(status.unreadDevices.map(SyncText.name))
+            lines.append("Not read yet: changes of \(names). If `valet sync now` gives no reason, they have not arrived in the folder.")
+        }
+        if status.isWaitingForStatements {
+            lines.append("Waiting, for an hour at most: a part of what was stated about the devices has not arrived in the folder.")
+        }
         if status.conflictCount > 0 { lines.append("Conflicts: \(status.conflictCount). `valet sync conflicts` lists them.") }
         for line in lines { try StandardOutput.writeLine(line) }
         if status.isRemoved {
@@ -81,51 +88,6 @@ struct SyncRenameCommand: ParsableCommand {
     }
 }
 
-struct SyncRemoveCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "remove",
-        abstract: "Remove a device from the circle, and make new keys.",
-        discussion: """
-            The device can read nothing that is written from now on by a device that knows of the removal. It keeps what it has, so change the \
-            secrets afterwards if it is in other hands.
-            """
-    )
-
-    @Argument(help: ArgumentHelp("The name of the device, as `valet sync devices` lists it.", valueName: "device"))
-    var device: String
-
-    @Flag(help: "Do not ask for confirmation.")
-    var yes = false
-
-    @OptionGroup
-    var passcode: PasscodeOption
-
-    func run() throws {
-        let session = try SyncSession(passcode)
-        let storage = try session.storage()
-        let devices = try session.perform { () async throws(SyncFailure) in try KeychainSync.devices() }
-        let matches = devices.filter { !$0.isThisDevice && ($0.name == device || $0.id == device) }
-        guard let match = matches.first else {
-            throw CommandFailure(
-                .notFound, "the circle has no other device named \(ItemListing.escapingUnprintable(device))",
-                advice: "`valet sync devices` lists them.")
-        }
-        guard matches.count == 1 else {
-            throw CommandFailure(
-                .usage, "\(matches.count) devices have this name",
-                advice: "Give the identifier of one of them: \(matches.map(\.id).joined(separator: ", ")).")
-        }
-        try Confirmation.require(
-            "\(SyncText.name(match.name)) can read the shared items. It will not read later changes, but keeps what it has. Remove it?",
-            isGiven: yes, "removal", otherwise: "nothing was changed")
-        let removal = try session.perform { () async throws(SyncFailure) in try await KeychainSync.remove(match.id, on: storage) }
-        try StandardOutput.writeLine(
-            "Removed. It could read \(removal.readableItemCount == 1 ? "1 item" : "\(removal.readableItemCount) items"); change these secrets."
-        )
-        if let unsent = removal.unsent { StandardError.write("The removal was not sent yet: \(unsent.reason).") }
-    }
-}
-
 struct SyncConflictsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "conflicts",
@@ -166,23 +128,13 @@ struct SyncConflictsCommand: ParsableCommand {
             return
         }
         for (number, conflict) in conflicts.enumerated() {
-            try StandardOutput.writeLine("\(number + 1)  \(Self.item(conflict.versions.lazy.compactMap(\.content).first))")
+            try StandardOutput.writeLine("\(number + 1)  \(SyncText.item(conflict.versions.lazy.compactMap(\.content).first?.item))")
             for (letter, version) in zip("abcdefghijklmnopqrstuvwxyz", conflict.versions) {
                 let time = version.modified.map { ", \(SyncText.time($0))" } ?? ""
                 let state = version.isVisible ? "  visible" : version.isNotShared ? "  not shared" : ""
                 try StandardOutput.writeLine("   \(letter)  \(SyncText.name(version.deviceName))\(time)\(state)")
             }
         }
-    }
-
-    /// The key, and the options that select the item.
-    private static func item(_ content: SyncConflict.Content?) -> String {
-        guard let content else { return "locked or damaged" }
-        let place = ItemPlace(
-            accessGroup: content.accessGroup ?? "", service: content.service ?? "", accessibility: content.accessibility,
-            isSynchronizable: true)
-        let key = ItemListing.escapingUnprintable(content.account ?? content.label ?? "")
-        return key + "  (" + (PlaceDescription(place).options ?? ItemListing.escapingUnprintable(place.service)) + ")"
     }
 
     private func value(

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !canImport(Darwin)
+internal import KeychainCore
+internal import KeychainEngine
+internal import SyncCore
+
+/// An alarm of the engine in words.
+struct AlarmReport: Sendable {
+    /// What a person has to know, and what to do.
+    let text: String
+    /// The failure of a run that ends when it is quiet; nil if the run has done what it could.
+    let failure: SyncFailure?
+
+    fileprivate init(_ text: String) {
+        self.text = text
+        failure = nil
+    }
+
+    fileprivate init(_ code: SyncFailure.Code, _ reason: String, advice: String) {
+        text = reason + "; " + advice
+        failure = SyncFailure(code, reason)
+    }
+}
+
+extension EngineHost {
+    /// Describes an alarm, with the name of the device that it is about.
+    func report(of alarm: SyncAlarm) -> AlarmReport {
+        switch alarm {
+        case .newerFormat(let device):
+            AlarmReport(
+                .newerVersion, "\(name(of: device)) uses a newer version of the program, so its changes wait", advice: "update this program"
+            )
+        case .massDeletion(let count):
+            AlarmReport(
+                .deletionsWait, "other devices have deleted \(count) items, which waits for a confirmation",
+                advice: "nothing of it was deleted here; if it was done on purpose, run `valet sync accept-deletions`")
+        case .invalidBatch(let device):
+            AlarmReport("\(name(of: device)) has sent something invalid, which was ignored; if it goes on, remove the device")
+        case .missingStatement:
+            AlarmReport("the folder lacks a part of what was stated about the devices of the circle; synchronization continues without it")
+        case .withheld(let device): AlarmReport("the folder lacks changes that \(name(of: device)) has sent")
+        case .itemLeftAlone:
+            AlarmReport(
+                "a received item could not replace the one on this device, which a newer version of the program wrote or which is for this device"
+            )
+        case .unsentWriteLost: AlarmReport("a damaged item was lost before it could be sent; `valet verify` shows what is damaged")
+        case .removed: AlarmReport(.removed, "this device was removed from its circle", advice: "its items stay here")
+        }
+    }
+
+    private func name(of device: DeviceID?) -> String {
+        guard let device else { return "another device" }
+        let notes: DeviceNotes
+        do throws(KeychainFailure) {
+            notes = try keychain.readLedger { ledger throws(KeychainFailure) in try DeviceNotes(in: ledger) }
+        } catch {
+            return "another device"
+        }
+        return notes[device]?.name?.text ?? "an unnamed device"
+    }
+}
+#endif
