@@ -35,6 +35,7 @@ let package = Package(
         .library(name: "KeychainServices", targets: ["KeychainServices"]),
         .library(name: "Valet", targets: ["Valet"]),
         .library(name: "Locksmith", targets: ["Locksmith"]),
+        .library(name: "KeychainSync", targets: ["KeychainSync"]),
         .library(name: "ValetConfiguration", targets: ["ValetConfiguration"]),
         .library(name: "KeychainTesting", targets: ["KeychainTesting"]),
         .library(name: "KeychainTestingTraits", targets: ["KeychainTestingTraits"]),
@@ -109,7 +110,6 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        // The product comes with its commands.
         .target(
             name: "KeychainSync",
             dependencies: [
@@ -267,7 +267,7 @@ let package = Package(
         .testTarget(
             name: "ArchitectureTests",
             dependencies: [
-                "Valet", "Locksmith", "KeychainServices", "KeychainTesting", "KeychainTestingTraits",
+                "Valet", "Locksmith", "KeychainServices", "KeychainSync", "KeychainTesting", "KeychainTestingTraits",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

@@ -41,9 +41,21 @@ read -ra flags <<<"$(pkg-config --cflags --libs valet)"
 echo "The installed command reads the secret that the C program stored."
 [ "$("$installed/bin/valet" get --app store_secret --identifier Druidia Skroob)" = 12345 ] || fail "The installed command cannot read the secret of the C program."
 "$installed/bin/valet" status >/dev/null
-for file in share/man/man1/valet.1 share/bash-completion/completions/valet share/zsh/site-functions/_valet share/fish/vendor_completions.d/valet.fish; do
+for file in share/man/man1/valet.1 share/man/man1/valet.sync.1 share/man/man1/valet.sync.run.1 share/systemd/user/valet-sync.service share/bash-completion/completions/valet share/zsh/site-functions/_valet share/fish/vendor_completions.d/valet.fish; do
     [ -s "$installed/$file" ] || fail "$file was not installed: see \`files\` in Scripts/install.sh."
 done
+
+grep -q 'sync' "$installed/share/bash-completion/completions/valet" || fail "The completions do not have \`valet sync\`."
+
+echo "systemd accepts the unit."
+if command -v systemd-analyze >/dev/null 2>&1; then
+    # The unit names the command where it would be without DESTDIR.
+    sed "s|=$PREFIX/|=$installed/|" "$installed/share/systemd/user/valet-sync.service" >"$stage/valet-sync.service"
+    verdict=$(XDG_RUNTIME_DIR=$stage systemd-analyze verify --user --man=no "$stage/valet-sync.service" 2>&1) && [ -z "$verdict" ] ||
+        fail "systemd refuses or warns about the unit: $verdict. Correct Scripts/valet-sync.service.in."
+else
+    echo "systemd-analyze is not installed, so this was not checked."
+fi
 
 Scripts/install.sh uninstall
 remaining=$(find "$DESTDIR" ! -type d)

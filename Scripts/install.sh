@@ -45,6 +45,7 @@ build() {
     swift build "${swift_options[@]}" --product ValetC \
         -Xlinker --version-script="$PWD/Scripts/libvalet.map" -Xlinker -soname="$soname" -Xlinker -z -Xlinker nodelete
     sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" Scripts/valet.pc.in >"$built/valet.pc"
+    sed -e "s|@PREFIX@|$prefix|" Scripts/valet-sync.service.in >"$built/valet-sync.service"
     # In the build of the tests: the plugin builds all targets, and some need the toolchain's Testing, which has no static form.
     Scripts/man.sh
     Scripts/completions.sh "${swift_options[@]}"
@@ -59,6 +60,8 @@ files() {
     printf '%s\t%s\t%s\n' 644 "$bin/libValetC.so" "$library"
     printf '%s\t%s\t%s\n' 644 "Sources/CValet/include/valet.h" "$prefix/include/valet.h"
     printf '%s\t%s\t%s\n' 644 "$built/valet.pc" "$libdir/pkgconfig/valet.pc"
+    # systemd looks for units of users in the share directories of /usr, of /usr/local, and of ~/.local.
+    printf '%s\t%s\t%s\n' 644 "$built/valet-sync.service" "$prefix/share/systemd/user/valet-sync.service"
     printf '%s\t%s\t%s\n' 644 ".build/completions/valet.bash" "$prefix/share/bash-completion/completions/valet"
     printf '%s\t%s\t%s\n' 644 ".build/completions/_valet" "$prefix/share/zsh/site-functions/_valet"
     printf '%s\t%s\t%s\n' 644 ".build/completions/valet.fish" "$prefix/share/fish/vendor_completions.d/valet.fish"
@@ -80,6 +83,7 @@ install_all() {
 uninstall_all() {
     "${as_owner[@]}" rm -f "$destination$prefix/bin/valet" "$destination$prefix/include/valet.h" "$destination$libdir/pkgconfig/valet.pc" \
         "$destination$libdir"/libvalet.so "$destination$libdir"/libvalet.so.* \
+        "$destination$prefix/share/systemd/user/valet-sync.service" \
         "$destination$prefix/share/man/man1/valet.1" "$destination$prefix"/share/man/man1/valet.*.1 \
         "$destination$prefix/share/bash-completion/completions/valet" "$destination$prefix/share/zsh/site-functions/_valet" \
         "$destination$prefix/share/fish/vendor_completions.d/valet.fish"
