@@ -92,19 +92,26 @@ enum Confirmation {
     /// Asks on the terminal, and throws unless the answer is yes.
     ///
     /// `isGiven` says that the person confirmed with `flag`: then nothing is asked. Messages call the change `action`, such as "removal",
-    /// and end with `outcome`, such as "nothing was removed".
+    /// and end with `outcome`, such as "nothing was removed". `advice` is for another answer than yes.
     static func require(
         _ question: @autoclosure () throws(CommandFailure) -> String, isGiven: Bool, _ action: String, flag: String = "--yes",
-        otherwise outcome: String
+        otherwise outcome: String, advice: String = "Answer y to confirm."
     ) throws(CommandFailure) {
         if isGiven { return }
-        guard FileDescriptor.standardInput.isTerminal else {
+        try requireTerminal(isGiven: isGiven, action, flag: flag, otherwise: outcome)
+        guard try CommandPrompt.confirm(question()) else {
+            throw CommandFailure(.unavailable, "not confirmed; \(outcome)", advice: advice)
+        }
+    }
+
+    /// Throws if the question could not be asked, before the command begins what it is about.
+    static func requireTerminal(
+        isGiven: Bool, _ action: String, flag: String = "--yes", otherwise outcome: String
+    ) throws(CommandFailure) {
+        guard isGiven || FileDescriptor.standardInput.isTerminal else {
             throw CommandFailure(
                 .usage, "standard input is not a terminal, so the \(action) cannot be confirmed; \(outcome)",
                 advice: "Add \(flag) to confirm.")
-        }
-        guard try CommandPrompt.confirm(question()) else {
-            throw CommandFailure(.unavailable, "not confirmed; \(outcome)", advice: "Answer y to confirm.")
         }
     }
 }

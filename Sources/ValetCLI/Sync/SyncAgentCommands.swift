@@ -25,13 +25,16 @@ struct SyncNowCommand: ParsableCommand {
                 guard error.code == .agentRunning else { throw error }
             }
         }
+        let status = try session.perform { () async throws(SyncFailure) in try KeychainSync.status() }
+        // A locked keychain is no error for cron.
+        if status.unsentCount > 0 { StandardError.write(SyncText.sent(status)) }
     }
 }
 
 struct SyncRunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
-        abstract: "Carry changes between this device and the circle, until SIGINT or SIGTERM.",
+        abstract: "Carry changes between this device and the circle until Ctrl-C or SIGTERM.",
         discussion: "A folder that is gone and a locked keychain are waited for. Programs never wait for this command."
     )
 
@@ -69,7 +72,7 @@ struct SyncRunCommand: ParsableCommand {
 struct SyncAcceptDeletionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept-deletions",
-        abstract: "Delete here what other devices have deleted, although it is much.",
+        abstract: "Delete here the many items that other devices have deleted.",
         discussion: """
             If other devices delete more than 100 items, and more than a tenth of all, within a day, their changes wait for this command: a mistake \
             or a stolen device could be the reason. Otherwise remove the device with `valet sync remove`.

@@ -76,8 +76,14 @@ struct SyncSession {
             }
             return FolderStorage(path: path)
         }
-        return try perform { () async throws(SyncFailure) in
-            do throws(SyncStorageError) { return try await FolderStorage.make(path: path) } catch { throw SyncFailure(error) }
+        do throws(CommandFailure) {
+            return try perform { () async throws(SyncFailure) in
+                do throws(SyncStorageError) { return try await FolderStorage.make(path: path) } catch { throw SyncFailure(error) }
+            }
+        } catch {
+            throw CommandFailure(
+                error.status, error.problem,
+                advice: "No circle was made. Give a folder that this user can write, outside of the directory of the keychain.")
         }
     }
 }

@@ -62,6 +62,8 @@ struct SyncInviteCommand: ParsableCommand {
         let session = try SyncSession(passcode)
         let storage = try session.storage()
         let role = role
+        try Confirmation.requireTerminal(
+            isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "no invitation was made")
         let invitation = try session.perform { () async throws(SyncFailure) in try await KeychainSync.invite(on: storage, as: role.role) }
         StandardError.write("On the other device: valet sync join FOLDER\nCode (one device, 10 minutes):")
         try StandardOutput.writeLine(invitation.code.text)
@@ -69,7 +71,8 @@ struct SyncInviteCommand: ParsableCommand {
         StandardError.write("\(ItemListing.escapingUnprintable(request.deviceName)) asks to join. Number: \(request.number)")
         do throws(CommandFailure) {
             try Confirmation.require(
-                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the device was refused")
+                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the device was refused",
+                advice: "If the numbers differ, another person has the code. Run `valet sync invite` again for another one.")
         } catch {
             _ = try session.perform { () async throws(SyncFailure) in await request.refuse() }
             throw error
@@ -126,6 +129,8 @@ struct SyncJoinCommand: ParsableCommand {
         let storage = try session.storage(in: folder, isNew: false)
         let code = try SyncText.secret(try PasscodeInput.invitationCode.orPrompt(given), as: SyncSecret.code)
         let name = deviceName.value
+        try Confirmation.requireTerminal(
+            isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the code can still be used")
         StandardError.write("Waiting for an answer of the other device through \(SyncText.path(storage)), for up to ten minutes.")
         let joining = try session.perform { () async throws(SyncFailure) in
             try await KeychainSync.join(on: storage, code: code, deviceName: name)
@@ -134,7 +139,11 @@ struct SyncJoinCommand: ParsableCommand {
         StandardError.write("Both devices must show \(number).")
         do throws(CommandFailure) {
             try Confirmation.require(
-                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "this device has not joined")
+                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "this device has not joined",
+                advice: """
+                    If the numbers differ, another person has the code: answer n on the other device too, or `valet sync remove` there what was \
+                    admitted. Run `valet sync invite` again for another code.
+                    """)
         } catch {
             _ = try session.perform { () async throws(SyncFailure) in await joining.refuse() }
             throw error
@@ -215,6 +224,7 @@ struct SyncKitCommand: ParsableCommand {
         let storage = try session.storage()
         let kit = try session.perform { () async throws(SyncFailure) in try await KeychainSync.makeRecoveryKit(on: storage) }
         try SyncText.write(kit: kit, afterAction: "the recovery kit was replaced")
+        StandardError.write("The kit from before is of no use any more.")
     }
 }
 

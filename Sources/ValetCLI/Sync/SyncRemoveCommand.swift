@@ -42,9 +42,9 @@ struct SyncRemoveCommand: ParsableCommand {
     /// The device with a name or an identifier.
     private func match(_ name: String, _ session: SyncSession) throws(CommandFailure) -> SyncDevice {
         let devices = try session.perform { () async throws(SyncFailure) in try KeychainSync.devices() }
-        let matches = devices.filter { !$0.isThisDevice && ($0.name == name || $0.id == name) }
+        let matches = devices.filter { !$0.isThisDevice && Self.isMeant($0.name, $0.id, by: name) }
         guard let match = matches.first else {
-            if devices.contains(where: { $0.isThisDevice && ($0.name == name || $0.id == name) }) {
+            if devices.contains(where: { $0.isThisDevice && Self.isMeant($0.name, $0.id, by: name) }) {
                 throw CommandFailure(
                     .usage, "\(ItemListing.escapingUnprintable(name)) is this device",
                     advice: "`valet sync leave` takes it out of the circle. An owner can then remove it from the list of devices.")
@@ -56,9 +56,14 @@ struct SyncRemoveCommand: ParsableCommand {
         guard matches.count == 1 else {
             throw CommandFailure(
                 .usage, "\(matches.count) devices have this name",
-                advice: "Give the identifier of one of them: \(matches.map(\.id).joined(separator: ", ")).")
+                advice: "Give the identifier of one of them in place of the name; `valet sync devices` shows which is which.")
         }
         return match
+    }
+
+    /// Returns whether a person means a device by its name, or by the beginning of its identifier that `valet sync devices` shows.
+    private static func isMeant(_ name: String?, _ id: SyncDevice.ID, by text: String) -> Bool {
+        name == text || (text.count >= SyncText.shortIdentifierLength && id.hasPrefix(text.lowercased()))
     }
 
     private func remove(_ device: SyncDevice, _ session: SyncSession) throws(CommandFailure) {
@@ -105,7 +110,7 @@ struct SyncRemoveCommand: ParsableCommand {
 
     private func writeReport(_ session: SyncSession) throws(CommandFailure) {
         let all = try session.perform { () async throws(SyncFailure) in try KeychainSync.removedDevices() }
-        let removed = all.filter { device == nil || $0.name == device || $0.id == device }
+        let removed = all.filter { removed in device.map { Self.isMeant(removed.name, removed.id, by: $0) } ?? true }
         guard !removed.isEmpty else {
             throw CommandFailure(
                 .notFound,

@@ -20,7 +20,7 @@ struct SyncStatusCommand: ParsableCommand {
         var lines = ["Circle \(status.circle) in \(ItemListing.escapingUnprintable(status.location)), \(devices(status.deviceCount))."]
         lines.append(
             status.isAgentRunning ? "Agent: running." : "Agent: none. `valet sync run` starts one, and `valet sync now` runs once.")
-        lines.append(sent(status))
+        lines.append(SyncText.sent(status))
         if let received = status.lastReceived {
             lines.append("Received last: from \(SyncText.name(received.deviceName)), sent \(SyncText.time(received.sent)).")
         }
@@ -39,16 +39,12 @@ struct SyncStatusCommand: ParsableCommand {
     }
 
     private func devices(_ count: Int) -> String { count == 1 ? "1 device" : "\(count) devices" }
-
-    private func sent(_ status: SyncStatus) -> String {
-        guard status.unsentCount > 0 else { return "Sent: all." }
-        let changes = status.unsentCount == 1 ? "1 change waits" : "\(status.unsentCount) changes wait"
-        return "Sent: all but \(changes)" + (status.isWaitingForUnlock ? ", for `valet unlock`." : ".")
-    }
 }
 
 struct SyncDevicesCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "devices", abstract: "List the devices of the circle.")
+    static let configuration = CommandConfiguration(
+        commandName: "devices", abstract: "List the devices of the circle.",
+        discussion: "Where several have one name, the beginning of their identifiers is shown, which `valet sync remove` accepts.")
 
     @OptionGroup
     var passcode: PasscodeOption
@@ -66,7 +62,7 @@ struct SyncDevicesCommand: ParsableCommand {
             try StandardOutput.writeLine(
                 name.padding(toLength: width, withPad: " ", startingAt: 0)
                     + "  \(device.role)".padding(toLength: 10, withPad: " ", startingAt: 0)
-                    + seen)
+                    + seen + (names.count { $0 == name } > 1 ? "  " + device.id.prefix(SyncText.shortIdentifierLength) : ""))
         }
     }
 }

@@ -12,9 +12,19 @@ enum SyncText {
     /// What follows a message about something that was not sent or read.
     static let later = "`valet sync run` and `valet sync now` try again."
 
+    /// How many digits of an identifier tell devices of one name apart.
+    static let shortIdentifierLength = 8
+
     static func path(_ storage: FolderStorage) -> String { ItemListing.escapingUnprintable(storage.path) }
 
     static func name(_ name: String?) -> String { name.map { ItemListing.escapingUnprintable($0) } ?? "an unnamed device" }
+
+    /// What was not sent yet.
+    static func sent(_ status: SyncStatus) -> String {
+        guard status.unsentCount > 0 else { return "Sent: all." }
+        let changes = status.unsentCount == 1 ? "1 change waits" : "\(status.unsentCount) changes wait"
+        return "Sent: all but \(changes)" + (status.isWaitingForUnlock ? ", for `valet unlock`." : ".")
+    }
 
     /// Names in a sentence.
     static func list(_ names: [String]) -> String {
