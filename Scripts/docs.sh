@@ -16,11 +16,11 @@ build_options[1]=$scratch
 build_options+=(--traits TPM,Configuration)
 work=.build/docs-work
 site=.build/docs
-modules=(KeychainServices Valet Locksmith ValetConfiguration KeychainTesting KeychainTestingTraits)
+modules=(KeychainServices KeychainSync Valet Locksmith ValetConfiguration KeychainTesting KeychainTestingTraits)
 
 echo "Building the modules; without changes this takes a few seconds."
 mkdir -p "$scratch"
-for target in Locksmith ValetConfiguration KeychainTestingTraits; do
+for target in Locksmith KeychainSync ValetConfiguration KeychainTestingTraits; do
     if ! swift build "${build_options[@]}" --target "$target" >"$scratch/docs-build.log" 2>&1; then
         grep -vE '^\[[0-9]+/[0-9]+\]' "$scratch/docs-build.log" | head -n 100
         exit 1

@@ -217,7 +217,7 @@ extension Valet {
 
     /// Returns a valet whose values are synchronized with the user's other devices.
     ///
-    /// Without iCloud Keychain, as on Linux, values are stored and read on this device only.
+    /// Without iCloud Keychain, values are stored and read on this device only. On Linux, `valet sync` synchronizes them.
     ///
     /// - Parameters:
     ///   - identifier: The name of the valet; see ``Identifier``.

@@ -5,6 +5,7 @@
 
 import Foundation
 import KeychainServices
+import KeychainSync
 import KeychainTesting
 import KeychainTestingTraits
 import Logging
@@ -140,6 +141,27 @@ func silenceTheLog() {
         return StreamLogHandler.standardError(label: label)
     }
 }
+
+// MARK: Synchronization
+
+#if !canImport(Darwin)
+func inviteServer(through folder: FolderStorage, confirm: (String, String) async -> Bool) async throws {
+    let invitation = try await KeychainSync.invite(on: folder, as: .reader)
+    print("Code for the server: \(invitation.code.text)")
+    let request = try await invitation.request()
+    if await confirm(request.deviceName, request.number) { try await request.admit() } else { await request.refuse() }
+}
+
+func synchronize(through path: String, code: String?, confirm: (String) async -> Bool) async throws {
+    let folder = FolderStorage(path: path)
+    if let code {
+        let joining = try await KeychainSync.join(on: folder, code: .code(code), deviceName: "server-1")
+        guard await confirm(joining.number) else { return await joining.refuse() }
+        try await joining.confirm()
+    }
+    try await SyncAgent(on: folder).run()
+}
+#endif
 
 @Suite("Examples of the articles about Valet")
 struct ArticleExamples {

@@ -361,7 +361,7 @@ struct ReadmeTests {
         ("Sources/Valet/Valet.docc/Migrating-from-Other-Libraries.md", 1), ("Sources/Valet/Valet.docc/Troubleshooting.md", 2),
         ("Sources/KeychainServices/KeychainServices.docc/KeychainServices.md", 1),
         ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 3),
-        ("Sources/KeychainServices/KeychainServices.docc/Porting.md", 1),
+        ("Sources/KeychainServices/KeychainServices.docc/Porting.md", 1), ("Sources/KeychainSync/KeychainSync.docc/KeychainSync.md", 2),
         ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 7), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
         ("Sources/Valet/Valet.docc/Typed-Keys.md", 6), ("Sources/ValetConfiguration/ValetConfiguration.docc/ValetConfiguration.md", 1),
         ("Sources/KeychainTestingTraits/KeychainTestingTraits.docc/KeychainTestingTraits.md", 1),
