@@ -304,6 +304,21 @@ struct CircleTests {
         #expect(try third.secret("a") == "3")
     }
 
+    @Test("A recovery undoes very many deletions, unless a person accepts them", arguments: [false, true])
+    func recoveredDeletions(areAccepted: Bool) async throws {
+        let bench = try await Bench()
+        for number in 1...120 { try bench.one.put("\(number)", "1") }
+        let start = try await bench.start()
+        for number in 1...120 { try bench.one.delete("\(number)") }
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        let recovery = try await bench.other.use {
+            try await KeychainSync.recover(
+                on: bench.storage, recoveryKit: start.recoveryKit, deviceName: "eagle-5", acceptsDeletions: areAccepted)
+        }
+        #expect(recovery.areDeletionsUndone == !areAccepted && recovery.sharedItemCount == (areAccepted ? 0 : 120))
+        #expect(try bench.other.secret("1") == (areAccepted ? nil : "1"))
+    }
+
     @Test("A recovery kit that was replaced is of no use")
     func replacedKit() async throws {
         let bench = try await Bench()

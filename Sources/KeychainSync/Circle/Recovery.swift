@@ -14,6 +14,8 @@ public struct SyncRecovery: Sendable {
     public let sharedItemCount: Int
     /// The devices that were removed: all that the circle had.
     public let removedDeviceCount: Int
+    /// Whether the former devices had deleted so many items that they were brought back.
+    public let areDeletionsUndone: Bool
     /// The newest change in the storage; nil if there is none.
     ///
     /// If other changes followed it, the storage was taken back to an earlier state.
@@ -34,11 +36,13 @@ extension KeychainSync {
     ///   - storage: The storage of the circle.
     ///   - recoveryKit: The kit, by ``SyncSecret/recoveryKit(_:)``.
     ///   - deviceName: The name of this device for people: 1 to 64 bytes of UTF-8, visible characters with single spaces between them.
+    ///   - acceptsDeletions: Whether items stay deleted of which the former devices have deleted more than 100, and more than a tenth of all. Otherwise
+    ///     they are back: a thief may have deleted them.
     /// - Returns: The new kit, which a person has to store now, and what was recovered.
-    /// - Throws: `.alreadyStarted`, `.noCircle` if the storage has no circle of this kit, `.invalidInput` for the name, `.storage`, `.locked`, and
-    ///   `.keychain`. After an error this device is in no circle, the others may be removed already, and the kit can be used again.
+    /// - Throws: `.alreadyStarted`, `.noCircle` if the storage has no circle of this kit, `.invalidInput` for the name, `.storage`,
+    ///   `.locked`, and `.keychain`. After an error this device is in no circle, the others may be removed already, and the kit can be used again.
     public static func recover(
-        on storage: any SyncStorage, recoveryKit: SyncSecret, deviceName: String
+        on storage: any SyncStorage, recoveryKit: SyncSecret, deviceName: String, acceptsDeletions: Bool = false
     ) async throws(SyncFailure) -> SyncRecovery {
         let local = try LocalCircle.current()
         let name = try LocalCircle.deviceName(deviceName)
@@ -54,7 +58,8 @@ extension KeychainSync {
             try membership.store(name: name, statements: [founding.stored], in: ledger)
         }
         do throws(SyncFailure) {
-            return try await takeOver(from: membership, in: local, on: storage, name)
+            let isComplete = try await readAll(in: local, on: storage, acceptsDeletions)
+            return try await takeOver(from: membership, in: local, on: storage, name, areDeletionsUndone: !isComplete)
         } catch {
             // What was not sent yet is dropped. The kit is replaced last, so it can be used again.
             try local.attempt { () throws(KeychainFailure) in try local.keychain.stopSynchronizing() }
@@ -62,12 +67,29 @@ extension KeychainSync {
         }
     }
 
-    private static func takeOver(
-        from kit: Membership, in local: LocalCircle, on storage: any SyncStorage, _ name: DeviceName
-    ) async throws(SyncFailure) -> SyncRecovery {
-        if let failure = await local.exchange(over: storage) {
-            throw failure.code == .removed ? SyncFailure(.noCircle, "the recovery kit was used or replaced; there is a newer one") : failure
+    /// Reads what the circle has, and returns whether that is everything: very many deletions may not be wanted.
+    ///
+    /// What is not read before the other devices are removed is never read: deletions among it would be undone.
+    private static func readAll(
+        in local: LocalCircle, on storage: any SyncStorage, _ acceptsDeletions: Bool
+    ) async throws(SyncFailure) -> Bool {
+        // Each confirmation lets at least one more batch be read.
+        for _ in 0..<10_000 {
+            guard let failure = await local.exchange(over: storage, reportsUnread: true) else { return true }
+            switch failure.code {
+            case .removed: throw SyncFailure(.noCircle, "the recovery kit was used or replaced; there is a newer one")
+            case .deletionsWait:
+                guard acceptsDeletions else { return false }
+                try await EngineHost(local.keychain, clock: local.clock).perform(.acceptDeletions)
+            default: throw failure
+            }
         }
+        return false
+    }
+
+    private static func takeOver(
+        from kit: Membership, in local: LocalCircle, on storage: any SyncStorage, _ name: DeviceName, areDeletionsUndone: Bool
+    ) async throws(SyncFailure) -> SyncRecovery {
         let members = try local.roster().members
         guard members[kit.device] != nil else {
             throw SyncFailure(.noCircle, "what admits the recovery kit has not arrived in \(storage.location) yet")
@@ -92,7 +114,8 @@ extension KeychainSync {
         let unsent = await local.exchange(over: storage)
         return SyncRecovery(
             recoveryKit: newKit, sharedItemCount: try local.counts().shared,
-            removedDeviceCount: others.count { members[$0]?.isRecoveryKit == false }, newestChange: newest, unsent: unsent)
+            removedDeviceCount: others.count { members[$0]?.isRecoveryKit == false }, areDeletionsUndone: areDeletionsUndone,
+            newestChange: newest, unsent: unsent)
     }
 }
 

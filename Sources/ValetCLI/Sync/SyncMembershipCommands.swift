@@ -154,7 +154,10 @@ struct SyncJoinCommand: ParsableCommand {
         if joined.conflictCount > 0 {
             try StandardOutput.writeLine("\(joined.conflictCount) with another value on the other devices: `valet sync conflicts`.")
         }
-        if let unread = joined.unread { StandardError.write("Not everything was read yet: \(unread.reason). \(SyncText.later)") }
+        if let unread = joined.unread {
+            let next = unread.code == .deletionsWait ? "`valet sync accept-deletions` confirms it." : SyncText.later
+            StandardError.write("Not everything was read yet: \(unread.reason). \(next)")
+        }
     }
 }
 
@@ -179,6 +182,10 @@ struct SyncRecoverCommand: ParsableCommand {
         help: ArgumentHelp("Read the recovery kit from the first line of this file descriptor.", valueName: "number"))
     var kitDescriptor: Int32?
 
+    @Flag(
+        help: "Leave items deleted even if the former devices have deleted very many. Otherwise these are back: a thief may have done it.")
+    var acceptDeletions = false
+
     @Flag(help: "Do not ask for confirmation.")
     var yes = false
 
@@ -197,10 +204,16 @@ struct SyncRecoverCommand: ParsableCommand {
         try Confirmation.require(
             "All other devices are removed from the circle. Continue?", isGiven: yes, "removal", otherwise: "nothing was changed")
         let name = deviceName.value
+        let acceptsDeletions = acceptDeletions
         let recovery = try session.perform { () async throws(SyncFailure) in
-            try await KeychainSync.recover(on: storage, recoveryKit: kit, deviceName: name)
+            try await KeychainSync.recover(on: storage, recoveryKit: kit, deviceName: name, acceptsDeletions: acceptsDeletions)
         }
         StandardError.write("This device, \(name), belongs to the circle. \(SyncText.items(recovery.sharedItemCount)) shared.")
+        if recovery.areDeletionsUndone {
+            StandardError.write(
+                "The former devices had deleted very many items, which are back in case a thief did it. `valet remove` removes what is not wanted."
+            )
+        }
         if let newest = recovery.newestChange {
             StandardError.write("The newest change there was of \(SyncText.time(newest.sent)), from \(SyncText.name(newest.deviceName)).")
         }
