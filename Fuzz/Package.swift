@@ -51,13 +51,20 @@ let package = Package(
             dependencies: ["KeychainCore", "KeychainEngine", .product(name: "Logging", package: "swift-log")],
             path: "Sources/SecurityAPI"
         ),
+        .target(
+            name: "KeychainSync",
+            dependencies: [
+                "KeychainEngine", "SyncCore", "KeychainCore", "KeychainSystem", .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Sources/KeychainSync"
+        ),
         .target(name: "KeychainServices", dependencies: ["SecurityAPI"], path: "Sources/KeychainServices"),
         .target(name: "Valet", dependencies: ["KeychainServices"], path: "Sources/Valet"),
         .target(name: "Locksmith", dependencies: ["KeychainServices"], path: "Sources/Locksmith"),
         .target(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainCore", "KeychainSystem",
+                "Valet", "KeychainServices", "KeychainSync", "KeychainEngine", "KeychainCore", "KeychainSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/ValetCLI",
