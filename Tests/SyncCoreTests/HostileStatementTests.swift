@@ -7,6 +7,24 @@ import Testing
 /// Admissions, removals, and floods of statements by members and by devices that were removed.
 @Suite("Hostile statements")
 struct HostileStatementTests {
+    @Test("A statement that does not count is put back into the storage if one that counts lists it")
+    func restoredForAnother() throws {
+        var bench = try EngineBench([.owner, .owner, .writer, .writer])
+        try bench.exchange([0, 1, 2, 3])
+        let heads = bench.machines[0].engine?.roster?.heads ?? []
+        try bench.run(1, .command(.remove(bench.machines[0].id)))
+        let own = try bench.forgeStatement(by: bench.machines[0], .witness, heads: heads)
+        try bench.forgeStatement(by: bench.machines[0], .remove(.init(device: bench.machines[1].id, checkpoints: [])), heads: [own])
+        try bench.exchange([2])
+        #expect(bench.members(2) == [2, 3])
+        let name = ObjectName.statement(own).text
+        bench.objects[name] = nil
+        try bench.exchange([2])
+        #expect(bench.objects[name] != nil)
+        try bench.exchange([3])
+        #expect(bench.members(3) == [2, 3])
+    }
+
     @Test("A removed device is not admitted in another role under its old keys")
     func otherRole() throws {
         var bench = try EngineBench([.owner, .owner, .writer])

@@ -97,25 +97,59 @@ struct RosterTests {
         #expect(bench.members == [])
     }
 
-    @Test(
-        "A device that a removed owner admits, with dates before its removal, brings back no device that the remover has removed",
-        arguments: [1, 2])
+    @Test("An accomplice that a removed owner admits with an earlier date brings back no device", arguments: [1, 2])
     func accompliceOfRemovedOwner(generations: Int) throws {
         var bench = try RosterBench()
         let owner = try bench.admit(1, by: 0, knowing: [0])
         let other = try bench.admit(2, by: 0, knowing: [owner])
         let writer = try bench.admit(3, .writer, by: 0, knowing: [other])
         let removal = try bench.remove(1, by: 0, knowing: [writer])
-        let last = try bench.remove(2, by: 0, knowing: [removal])
+        try bench.remove(2, by: 0, knowing: [removal])
         var admission = writer
         for accomplice in 4..<(4 + generations) {
             admission = try bench.admit(accomplice, by: accomplice == 4 ? 1 : accomplice - 1, knowing: [admission])
         }
+        // It can remove the remover, as the removed owner itself can.
         try bench.remove(0, by: 3 + generations, knowing: [admission])
-        #expect(bench.members == [0, 3])
-        // What the remover states afterwards counts.
-        try bench.admit(7, by: 0, knowing: [last])
-        #expect(bench.members == [0, 3, 7])
+        #expect(bench.members == [3])
+    }
+
+    @Test("Removals that make void the admissions of each other's authors all stand", arguments: [false, true])
+    func removalsOfSponsors(hasAccomplice: Bool) throws {
+        var bench = try RosterBench()
+        let thief = try bench.admit(1, by: 0, knowing: [0])
+        let owner = try bench.admit(2, by: 0, knowing: [thief])
+        try bench.remove(1, by: 2, knowing: [owner])
+        #expect(bench.members == [0, 2])
+        let admission = hasAccomplice ? try bench.admit(3, by: 1, knowing: [thief]) : thief
+        try bench.remove(0, by: hasAccomplice ? 3 : 1, knowing: [admission])
+        #expect(bench.members == [])
+    }
+
+    @Test("Removals of two thieves by two owners stand although the thieves admit one accomplice, which removes both owners")
+    func accompliceOfTwo() throws {
+        var bench = try RosterBench()
+        var last = 0
+        for device in 1...4 { last = try bench.admit(device, by: 0, knowing: [last]) }
+        try bench.remove(3, by: 1, knowing: [last])
+        try bench.remove(4, by: 2, knowing: [last])
+        let admissions = try [3, 4].map { try bench.admit(5, by: $0, knowing: [last]) }
+        let removal = try bench.remove(1, by: 5, knowing: admissions)
+        try bench.remove(2, by: 5, knowing: [removal])
+        #expect(bench.members == [0])
+    }
+
+    @Test("Who lists a removal by a removed owner testifies for nothing that this owner knew")
+    func listedRemoval() throws {
+        var bench = try RosterBench()
+        let owner = try bench.admit(1, by: 0, knowing: [0])
+        let writer = try bench.admit(3, .writer, by: 0, knowing: [owner])
+        let removal = try bench.remove(1, by: 0, knowing: [writer])
+        let admission = try bench.admit(4, by: 1, knowing: [writer])
+        let answer = try bench.remove(0, by: 1, knowing: [admission])
+        #expect(bench.members == [3])
+        try bench.add(.witness, by: 3, knowing: [removal, answer])
+        #expect(bench.members == [3])
     }
 
     @Test("Removals that make each other void all stand: a stolen founder does not come back (C4)")
@@ -212,8 +246,9 @@ struct RosterTests {
         let other = try bench.admit(2, by: 0, knowing: [thief])
         try bench.remove(1, by: 0, knowing: [other])
         let kit = try bench.admitKit(9, by: 1, knowing: [other])
+        // It can remove the remover, as the removed owner itself can, and is no member.
         try bench.remove(0, by: 9, knowing: [kit])
-        #expect(bench.members == [0, 2])
+        #expect(bench.members == [2])
     }
 
     @Test("A lane key is usable if every member has it and no other device; its generation is at most one higher")

@@ -100,8 +100,7 @@ package struct ExhaustiveRoster {
 
     /// Checks that statements of removed devices that no other device lists make no removed device a member again.
     private mutating func checkThieves(_ statements: [Statement], _ roster: Roster, _ circle: CircleID) {
-        for (index, last) in statements.enumerated() where roster.removed.contains(last.author) {
-            guard !statements.contains(where: { $0.heads.contains(last.hash) }) else { continue }
+        for (index, last) in statements.enumerated() where !statements.contains(where: { $0.heads.contains(last.hash) }) {
             var before = statements
             before.remove(at: index)
             let without = Roster(before, circle: circle)

@@ -185,7 +185,7 @@ extension EngineStep {
         guard ownRole?.mayWrite == true || isPlanted(.readersRestoreStatements), engine.memory.listedFolders.contains(.statements)
         else { return }
         for (hash, statement) in engine.memory.statements.sorted(by: { $0.key < $1.key })
-        where !engine.memory.listedStatements.contains(hash) && roster.counted.contains(hash) {
+        where !engine.memory.listedStatements.contains(hash) && roster.needed.contains(hash) {
             try ledger.insert(OutgoingObject(name: ObjectName.statement(hash).text, bytes: statement.encoded))
         }
     }

@@ -17,6 +17,8 @@ package struct Roster: Sendable {
     package private(set) var dependents: [StatementHash: Set<DeviceID>] = [:]
     /// The checkpoints of removed devices that stay usable.
     package private(set) var listedCheckpoints: Set<CheckpointHash> = []
+    /// The statements that count, and those that they list: a statement counts only if all these are there.
+    package private(set) var needed: Set<StatementHash> = []
     /// The lane keys, in ascending order of lane, generation, and identifier.
     package private(set) var laneKeys: [LaneKeyRecord] = []
     /// The public keys of every device that an owner admitted, also of removed ones.
@@ -59,8 +61,12 @@ package struct Roster: Sendable {
         var isCounted: [Bool] = []
         var roles: [DeviceID: DeviceRole] = [:]
         for (number, statement) in graph.statements.enumerated() {
-            let isSupported = authority.isSupported(number, graph) { isCounted[$0] }
-            isCounted.append(authority.isAuthorized[number] && isSupported && !standing.isVoid(number))
+            if graph.removed[number] != nil {
+                isCounted.append(standing.stands(number))
+            } else {
+                let isSupported = authority.isSupported(number, graph) { isCounted[$0] }
+                isCounted.append(authority.isAuthorized[number] && isSupported && !standing.isVoid(number))
+            }
             guard isCounted[number] else { continue }
             counted.insert(statement.hash)
             switch statement.body {
@@ -80,7 +86,7 @@ package struct Roster: Sendable {
             guard let keys = publicKeys[device] else { continue }
             members[device] = Member(keys: keys, role: role)
         }
-        heads = maximalStatements(graph, isCounted)
+        findHeads(graph, isCounted)
         for (author, head) in graph.missing where members[author]?.role.mayWrite == true {
             missing.insert(head)
         }
@@ -115,12 +121,13 @@ package struct Roster: Sendable {
         }
     }
 
-    private func maximalStatements(_ graph: StatementGraph, _ isCounted: [Bool]) -> [StatementHash] {
+    private mutating func findHeads(_ graph: StatementGraph, _ isCounted: [Bool]) {
         var listed = graph.noNumbers
         // Most statements are listed by a later one that lists their predecessors too.
         for number in isCounted.indices.reversed() where isCounted[number] && !listed.contains(number) {
             listed.formUnion(graph.known[number])
         }
-        return isCounted.indices.filter { isCounted[$0] && !listed.contains($0) }.map { graph.statements[$0].hash }.sorted()
+        heads = isCounted.indices.filter { isCounted[$0] && !listed.contains($0) }.map { graph.statements[$0].hash }.sorted()
+        needed = Set(isCounted.indices.lazy.filter { isCounted[$0] || listed.contains($0) }.map { graph.statements[$0].hash })
     }
 }

@@ -13,19 +13,24 @@ struct StandingRemovals {
     private let authority: StatementAuthority
     private var standing: [Int] = []
     private var isStanding: [Bool]
+    /// The standing removals that make something void: those that no circle of removals contains of which each makes the next one void.
+    private var voiding: [Int] = []
     /// What the statements list that no standing removal makes void.
     private var testimony: Testimony
     /// For each removed device, what at least one of the standing removals lists.
     private var listed: [DeviceID: NumberSet] = [:]
-    /// For each device that is no kit, those that it removed, and those that only these have admitted.
-    private var outcasts: [DeviceID: Set<DeviceID>] = [:]
+    /// For each device that is no kit, those that it removed.
+    private let removedBy: [DeviceID: Set<DeviceID>]
 
     init(_ graph: StatementGraph, _ authority: StatementAuthority) {
         self.graph = graph
         self.authority = authority
         isStanding = Array(repeating: false, count: graph.statements.count)
         testimony = Testimony(graph)
-        findOutcasts()
+        removedBy = authority.removals.reduce(into: [:]) { removedBy, removal in
+            guard !graph.isByKit(removal) else { return }
+            removedBy[graph.authors[removal], default: []].formUnion(graph.removedDevices(removal))
+        }
         var undecided = authority.removals
         while !undecided.isEmpty { decideSources(&undecided) }
         for removal in standing {
@@ -37,68 +42,64 @@ struct StandingRemovals {
         if !standing.isEmpty { findTestimony(accusing: standing) }
     }
 
-    private mutating func findOutcasts() {
-        for removal in authority.removals where !graph.isByKit(removal) {
-            outcasts[graph.authors[removal], default: []].formUnion(graph.removedDevices(removal))
-        }
-        let sponsors = authority.admissions.mapValues { admissions in Set(admissions.map { graph.authors[$0] }) }
-        var admitted: [DeviceID: [DeviceID]] = [:]
-        for (device, sponsors) in sponsors { for sponsor in sponsors { admitted[sponsor, default: []].append(device) } }
-        for (remover, removed) in outcasts {
-            var found = removed
-            var waiting = Array(removed)
-            while let sponsor = waiting.popLast() {
-                for device in admitted[sponsor] ?? [] where sponsors[device]?.isSubset(of: found) == true && found.insert(device).inserted {
-                    waiting.append(device)
-                }
-            }
-            outcasts[remover] = found
-        }
-    }
-
-    /// Moves the removals that no other one makes void to the standing ones, and drops those that they make void.
+    /// Moves the removals that no other one may make void to the standing ones, and drops those that they make void.
+    ///
+    /// Removals that make each other void, in a circle, all stand, and make nothing else void: the membership only shrinks, and the kit admits again.
     private mutating func decideSources(_ undecided: inout [Int]) {
         findTestimony(accusing: standing + undecided)
         // The edges of the graph in which one removal makes another one void.
         let positions = Dictionary(uniqueKeysWithValues: undecided.enumerated().map { ($1, $0) })
-        let targets = undecided.map { removal in voidedStatements(by: removal).compactMap { positions[$0] } }
-        var isDecided = SourceComponents.find(targets)
-        for position in undecided.indices where isDecided[position] {
+        let targets = undecided.map { removal in
+            voidedStatements(by: [removal], restingOnAny: true).filter { $0 != removal }.compactMap { positions[$0] }
+        }
+        let sizes = SourceComponents.sizes(targets)
+        for position in undecided.indices where sizes[position] > 0 {
             standing.append(undecided[position])
             isStanding[undecided[position]] = true
+            if sizes[position] == 1 { voiding.append(undecided[position]) }
         }
-        for position in undecided.indices where isStanding[undecided[position]] {
-            for target in targets[position] { isDecided[target] = true }
-        }
-        undecided = undecided.indices.filter { !isDecided[$0] }.map { undecided[$0] }
+        let voided = Set(voidedStatements(by: voiding, restingOnAny: false))
+        undecided.removeAll { isStanding[$0] || voided.contains($0) }
     }
 
-    /// Returns the statements that a removal makes void, or of which it makes void every admission on which they rest.
-    private func voidedStatements(by removal: Int) -> [Int] {
-        let devices = graph.removedDevices(removal)
-        // A device that was removed, or one that it admits, could otherwise date a removal of its remover back, and so bring back the others that
-        // the remover removed. Of devices that remove each other all removals stand: the membership only shrinks, and the kit admits again.
-        let isMutual = devices.contains { outcasts[$0]?.contains(graph.authors[removal]) == true }
-        if !graph.isByKit(removal), isMutual, !isPlanted(.seniority) || !isSenior(removal) { return [] }
-        let concernsKits = isWitnessed(removal)
-        var voided = devices.flatMap { graph.numbers(of: $0) }.filter {
-            !graph.lists(removal, $0) && !isWitnessed($0) && (concernsKits || !graph.isByKit($0))
-        }
+    /// Returns the statements that removals make void, and those that rest on admissions which they make void: on any of these, or only on them.
+    private func voidedStatements(by removals: [Int], restingOnAny: Bool) -> [Int] {
+        var voided = removals.flatMap { voidedStatements(by: $0) }
         guard !voided.isEmpty else { return [] }
         var isVoided = graph.noNumbers
         for number in voided { isVoided.insert(number) }
+        addDependents(to: &voided, &isVoided, restingOnAny: restingOnAny) { _ in true }
+        return voided
+    }
+
+    /// Adds the statements that rest only on admissions in a list, or with `restingOnAny` on any of these.
+    private func addDependents(
+        to list: inout [Int], _ isListed: inout NumberSet, restingOnAny: Bool = false, where isIncluded: (Int) -> Bool
+    ) {
         var next = 0
-        while next < voided.count {
-            let admission = voided[next]
+        while next < list.count {
+            let admission = list[next]
             next += 1
             guard authority.isAuthorized[admission], let admitted = graph.admitted[admission] else { continue }
-            for number in graph.numbers(of: admitted) where graph.known[number].contains(admission) && !isVoided.contains(number) {
-                guard authority.supports(of: number, graph).allSatisfy({ isVoided.contains($0) }) else { continue }
-                isVoided.insert(number)
-                voided.append(number)
+            for number in graph.numbers(of: admitted) where graph.known[number].contains(admission) && !isListed.contains(number) {
+                guard isIncluded(number) else { continue }
+                guard restingOnAny || authority.supports(of: number, graph).allSatisfy({ isListed.contains($0) }) else { continue }
+                isListed.insert(number)
+                list.append(number)
             }
         }
-        return voided.filter { $0 != removal }
+    }
+
+    /// Returns the statements of removed devices that a removal makes void.
+    private func voidedStatements(by removal: Int) -> [Int] {
+        let devices = graph.removedDevices(removal)
+        // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover removed.
+        let isMutual = devices.contains { removedBy[$0]?.contains(graph.authors[removal]) == true }
+        if !graph.isByKit(removal), isMutual, !isPlanted(.seniority) || !isSenior(removal) { return [] }
+        let concernsKits = isWitnessed(removal)
+        return devices.flatMap { graph.numbers(of: $0) }.filter {
+            !graph.lists(removal, $0) && !isWitnessed($0) && (concernsKits || !graph.isByKit($0))
+        }
     }
 
     /// A planted fault: prefers the device that has been a member for longer.
@@ -107,11 +108,15 @@ struct StandingRemovals {
         return graph.admitted.prefix(admission).allSatisfy { $0 != graph.removed[removal] }
     }
 
-    /// Returns whether a standing removal makes the statement itself void.
+    /// Returns whether a removal stands; then it counts, whatever it rests on.
+    ///
+    /// If removals make each other void only through the admissions on which they rest, none of them would count otherwise.
+    func stands(_ removal: Int) -> Bool { isStanding[removal] }
+
+    /// Returns whether a standing removal makes another statement itself void.
     ///
     /// What it rests on is judged separately.
     func isVoid(_ number: Int) -> Bool {
-        guard graph.removed[number] == nil else { return !isStanding[number] }
         guard let listed = listed[graph.authors[number]], !listed.contains(number) else { return false }
         return !isWitnessed(number)
     }
@@ -119,6 +124,34 @@ struct StandingRemovals {
     /// Returns whether a safe statement of another device lists this one.
     private func isWitnessed(_ number: Int) -> Bool {
         !isPlanted(.removalVoidsUnlisted) && testimony.covers(number, of: graph.authors[number])
+    }
+
+    /// Returns the statements for which a statement testifies: those that it lists, but not through a removal whose author it knows to be removed,
+    /// or to be admitted by a removed device only.
+    ///
+    /// Such a removal may stand although nothing else counts that its author knew.
+    private func believed(by witness: Int) -> NumberSet {
+        let known = graph.known[witness]
+        let removals = authority.removals.filter { known.contains($0) }
+        guard !removals.isEmpty else { return known }
+        var accused = removals.flatMap { removal in
+            graph.removedDevices(removal).flatMap { graph.numbers(of: $0) }.filter { known.contains($0) && !graph.lists(removal, $0) }
+        }
+        var isAccused = graph.noNumbers
+        for number in accused { isAccused.insert(number) }
+        addDependents(to: &accused, &isAccused) { known.contains($0) }
+        let doubtful = accused.filter { graph.removed[$0] != nil }
+        guard !doubtful.isEmpty else { return known }
+        var isDoubtful = graph.noNumbers
+        for number in doubtful { isDoubtful.insert(number) }
+        var believed = graph.noNumbers
+        var waiting = graph.predecessors[witness]
+        while let number = waiting.popLast() {
+            guard !believed.contains(number), !isDoubtful.contains(number) else { continue }
+            believed.insert(number)
+            waiting += graph.predecessors[number]
+        }
+        return believed
     }
 
     /// Finds the least set of safe statements, each of which rests only on safe statements, and which no removal concerns, or which all
@@ -145,7 +178,7 @@ struct StandingRemovals {
             unheard.append(number)
         }
         while let witness = unheard.popLast() {
-            for number in testimony.hear(graph.authors[witness], graph.known[witness]) where isBelievable(number) {
+            for number in testimony.hear(graph.authors[witness], believed(by: witness)) where isBelievable(number) {
                 guard authority.isSupported(number, graph, where: { isSafe[$0] }) else { continue }
                 isSafe[number] = true
                 unheard.append(number)
@@ -196,11 +229,11 @@ struct Testimony {
 
 /// The strongly connected components of a graph into which no edge leads from outside.
 enum SourceComponents {
-    /// Returns for each node whether it belongs to such a component.
+    /// Returns for each node the number of nodes of its component if it is such a one, otherwise 0.
     ///
     /// Of the nodes in reverse order of completion by a depth-first search, each that no earlier one reaches is in such a component, and the
     /// component consists of the nodes that reach it.
-    static func find(_ targets: [[Int]]) -> [Bool] {
+    static func sizes(_ targets: [[Int]]) -> [Int] {
         var sources: [[Int]] = Array(repeating: [], count: targets.count)
         for (node, targets) in targets.enumerated() { for target in targets { sources[target].append(node) } }
         var isVisited = Array(repeating: false, count: targets.count)
@@ -212,9 +245,14 @@ enum SourceComponents {
             roots.append(node)
             search(from: node, targets, &isVisited) { _ in }
         }
-        var isSource = Array(repeating: false, count: targets.count)
-        for node in roots { search(from: node, sources, &isSource) { _ in } }
-        return isSource
+        isVisited = Array(repeating: false, count: targets.count)
+        var sizes = Array(repeating: 0, count: targets.count)
+        for node in roots {
+            var component: [Int] = []
+            search(from: node, sources, &isVisited) { component.append($0) }
+            for node in component { sizes[node] = component.count }
+        }
+        return sizes
     }
 
     /// Visits the nodes that can be reached and were not visited, without recursion, and calls `complete` after the successors of each.

@@ -16,7 +16,8 @@ struct StatementGraph {
     private var kits: Set<DeviceID> = []
     /// The device that each statement removes.
     private(set) var removed: [DeviceID?] = []
-    /// For each statement, the statements that its author counted.
+    /// For each statement, the statements that it names, and all that its author counted.
+    private(set) var predecessors: [[Int]] = []
     private(set) var known: [NumberSet] = []
     /// The statements that are not there although others name them, each with the author of such a statement.
     private(set) var missing: [(author: DeviceID, head: StatementHash)] = []
@@ -96,6 +97,7 @@ struct StatementGraph {
             set.formUnion(known[predecessor])
             set.insert(predecessor)
         }
+        self.predecessors.append(predecessors)
         known.append(set)
         numbersOfAuthor[statement.author, default: []].append(statements.count)
         statements.append(statement)
