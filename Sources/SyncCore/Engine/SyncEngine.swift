@@ -85,7 +85,7 @@ package struct SyncLimits: Sendable {
     /// A checkpoint is due when so many batches in the storage are covered by none.
     package var uncoveredBatches = 4_096
     /// No checkpoint is due because of the room that replaced versions take before so many versions are covered by none.
-    package var uncoveredVersions = 256
+    package var uncoveredVersions = 16_384
     /// How long a batch stays in the storage after a checkpoint covers it.
     package var secondsBeforePurge: Double = 7 * 86_400
 
