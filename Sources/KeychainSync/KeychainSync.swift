@@ -111,4 +111,8 @@ public struct SyncStart: Sendable {
     /// An agent sends the rest.
     public let unsent: SyncFailure?
 }
+#else
+/// On Apple platforms the system synchronizes: iCloud Keychain has the items of iCloud valets.
+@available(*, unavailable, message: "iCloud Keychain synchronizes on Apple platforms; use KeychainSync in `#if !canImport(Darwin)`")
+public enum KeychainSync {}
 #endif

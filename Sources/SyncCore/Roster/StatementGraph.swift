@@ -16,8 +16,9 @@ struct StatementGraph {
     private var kits: Set<DeviceID> = []
     /// The device that each statement removes.
     private(set) var removed: [DeviceID?] = []
-    /// For each statement, the statements that it names, and all that its author counted.
+    /// For each statement, the statements that it names as its heads.
     private(set) var predecessors: [[Int]] = []
+    /// For each statement, the statements that its author counted: its predecessors, theirs, and so on.
     private(set) var known: [NumberSet] = []
     /// The statements that are not there although others name them, each with the author of such a statement.
     private(set) var missing: [(author: DeviceID, head: StatementHash)] = []
