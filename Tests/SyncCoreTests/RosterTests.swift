@@ -139,6 +139,47 @@ struct RosterTests {
         #expect(bench.members == [0])
     }
 
+    /// The owner 0 removes the owners 2 and 1; 1 removes 0 as if it did not know, and later admits an accomplice, which removes 0 too.
+    @Test("A removed owner that removes its remover brings no other one back by an accomplice", arguments: RemovalWitness.allCases)
+    func answerAndAccomplice(witness: RemovalWitness) throws {
+        var bench = try RosterBench()
+        let thief = try bench.admit(1, by: 0, knowing: [0])
+        let other = try bench.admit(2, by: 0, knowing: [thief])
+        let all = try bench.admit(3, witness == .none ? .reader : .writer, by: 0, knowing: [other])
+        let removal = try bench.remove(1, by: 0, knowing: [try bench.remove(2, by: 0, knowing: [all])])
+        if witness == .ofRemoval { try bench.add(.witness, by: 3, knowing: [removal]) }
+        let answer = try bench.remove(0, by: 1, knowing: [all])
+        if witness == .ofBoth { try bench.add(.witness, by: 3, knowing: [removal, answer]) }
+        let accomplice = try bench.admit(4, by: 1, knowing: [all])
+        try bench.remove(0, by: 4, knowing: [accomplice])
+        #expect(bench.members.isDisjoint(with: [1, 2, 4]))
+    }
+
+    /// What a remaining writer lists.
+    enum RemovalWitness: CaseIterable { case none, ofRemoval, ofBoth }
+
+    /// The owner 1 removes 3, then 0 removes 2, which removes 0 and 1 as if it did not know.
+    @Test("A removed owner that removes its remover and another owner does not bring back whom this owner removed")
+    func answerAndOtherRemoval() throws {
+        var bench = try RosterBench()
+        let first = try bench.admit(1, by: 0, knowing: [0])
+        let thief = try bench.admit(2, by: 0, knowing: [first])
+        let other = try bench.admit(3, by: 0, knowing: [thief])
+        let all = try bench.admit(4, .reader, by: 0, knowing: [other])
+        try bench.remove(2, by: 0, knowing: [try bench.remove(3, by: 1, knowing: [all])])
+        try bench.remove(0, by: 2, knowing: [all])
+        try bench.remove(1, by: 2, knowing: [all])
+        #expect(bench.members.isDisjoint(with: [2, 3]))
+    }
+
+    @Test("Nothing that removed owners and their accomplices state as if they were members brings a removed device back")
+    func datedBack() {
+        var search = DatedBackSearch(seed: 1)
+        search.run(scheduleCount: 2_000)
+        #expect(search.failures.isEmpty)
+        #expect(search.caseCount > 1_000)
+    }
+
     @Test("Who lists a removal by a removed owner testifies for nothing that this owner knew")
     func listedRemoval() throws {
         var bench = try RosterBench()

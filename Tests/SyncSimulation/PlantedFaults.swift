@@ -22,6 +22,9 @@ package enum PlantedFaults {
     /// The faults that are in the store, so that only production parts show them.
     package static let ofProductionParts: Set = [PlantedFault.captureMissesRename.rawValue]
 
+    /// The faults that only the search with statements of removed devices shows.
+    package static let ofRemovals: Set = [PlantedFault.voidRemovalsVoid.rawValue]
+
     /// The faults that only the simulation of joining shows.
     package static let ofJoining: Set = Set(
         [PlantedFault.joinWithoutCommitment, .revealsToSecondRequest, .believesUnsignedAnswers].map(\.rawValue))

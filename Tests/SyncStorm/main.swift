@@ -86,7 +86,12 @@ struct SyncStormCommand {
         var roster = ExhaustiveRoster()
         roster.run()
         print("roster: \(roster.setCount) sets of statements in every order, \(roster.failures.count) failures \(roster.failures)")
-        var failureCount = roster.failures.count
+        var search = DatedBackSearch(seed: seed)
+        search.run(scheduleCount: 200_000)
+        print(
+            "roster: \(search.caseCount) schedules with statements of removed devices, \(search.failures.count) failures \(search.failures)"
+        )
+        var failureCount = roster.failures.count + search.failures.count
         for steps in 1...stepCount {
             var merge = ExhaustiveMerge(stepCount: steps)
             merge.run()
@@ -117,6 +122,10 @@ struct SyncStormCommand {
             while failure == nil, Self.seconds() - start < secondsPerFault {
                 if PlantedFaults.ofJoining.contains(name) {
                     failure = JoinSimulation.run(seed: seed, numberCount: 10_000).failures.first
+                } else if PlantedFaults.ofRemovals.contains(name) {
+                    var search = DatedBackSearch(seed: seed)
+                    search.run(scheduleCount: 1_000)
+                    failure = search.failures.first
                 } else {
                     let report = Simulation.run(seed: seed, options: options)
                     failure = report.failures.first

@@ -4,7 +4,7 @@ internal import KeychainCore
 /// The removals that stand, and what they make void.
 ///
 /// A removal makes void what the removed device stated, and what rests on it, except for statements that the removal lists and for those
-/// that a remaining device listed. There is no seniority: of devices that remove each other, all removals stand.
+/// that a remaining device listed. There is no seniority: of devices that remove each other, all removals stand, and make no other removal void.
 ///
 /// A removal by a recovery kit is void because the kit was removed only if a remaining device lists that removal: a thief that the kit removes could
 /// otherwise date one back. It is also void with the kit's admission, which a removed device can date back as well.
@@ -13,24 +13,22 @@ struct StandingRemovals {
     private let authority: StatementAuthority
     private var standing: [Int] = []
     private var isStanding: [Bool]
-    /// The standing removals that make something void: those that no circle of removals contains of which each makes the next one void.
+    /// The standing removals that make other removals void: those that are in no circle of removals of which each makes the next one void, and that
+    /// no standing removal makes void.
     private var voiding: [Int] = []
     /// What the statements list that no standing removal makes void.
     private var testimony: Testimony
     /// For each removed device, what at least one of the standing removals lists.
     private var listed: [DeviceID: NumberSet] = [:]
-    /// For each device that is no kit, those that it removed.
-    private let removedBy: [DeviceID: Set<DeviceID>]
+    /// For each removed device, its removals that list no other one: all others list what these list.
+    private let firstRemovals: [DeviceID: [Int]]
 
     init(_ graph: StatementGraph, _ authority: StatementAuthority) {
         self.graph = graph
         self.authority = authority
         isStanding = Array(repeating: false, count: graph.statements.count)
         testimony = Testimony(graph)
-        removedBy = authority.removals.reduce(into: [:]) { removedBy, removal in
-            guard !graph.isByKit(removal) else { return }
-            removedBy[graph.authors[removal], default: []].formUnion(graph.removedDevices(removal))
-        }
+        firstRemovals = Self.firstRemovals(graph, authority)
         var undecided = authority.removals
         while !undecided.isEmpty { decideSources(&undecided) }
         for removal in standing {
@@ -42,24 +40,64 @@ struct StandingRemovals {
         if !standing.isEmpty { findTestimony(accusing: standing) }
     }
 
+    private static func firstRemovals(_ graph: StatementGraph, _ authority: StatementAuthority) -> [DeviceID: [Int]] {
+        var first: [DeviceID: [Int]] = [:]
+        // In ascending order, so those that a removal lists come before it.
+        for removal in authority.removals {
+            for device in graph.removedDevices(removal) where first[device]?.contains(where: { graph.lists(removal, $0) }) != true {
+                first[device, default: []].append(removal)
+            }
+        }
+        return first
+    }
+
     /// Moves the removals that no other one may make void to the standing ones, and drops those that they make void.
     ///
-    /// Removals that make each other void, in a circle, all stand, and make nothing else void: the membership only shrinks, and the kit admits again.
+    /// Removals that make each other void, in a circle, all stand, and make no removal void. Neither does one that a standing removal makes void: if
+    /// it stands, then because that removal is in such a circle. The membership only shrinks then, and the kit admits again.
     private mutating func decideSources(_ undecided: inout [Int]) {
         findTestimony(accusing: standing + undecided)
+        let doubtful = isPlanted(.voidRemovalsVoid) ? [] : Set(voidedStatements(by: standing, restingOnAny: true))
         // The edges of the graph in which one removal makes another one void.
         let positions = Dictionary(uniqueKeysWithValues: undecided.enumerated().map { ($1, $0) })
+        let removals = removalsByPair(undecided)
         let targets = undecided.map { removal in
-            voidedStatements(by: [removal], restingOnAny: true).filter { $0 != removal }.compactMap { positions[$0] }
+            var targets = Set(voidedStatements(by: [removal], restingOnAny: true).compactMap { positions[$0] })
+            for device in graph.removedDevices(removal) where !graph.isByKit(removal) {
+                for position in removals[Pair(author: device, removed: graph.authors[removal])] ?? [] {
+                    if !isPlanted(.seniority) || isSenior(removal) { targets.insert(position) } else { targets.remove(position) }
+                }
+            }
+            if let position = positions[removal] { targets.remove(position) }
+            return Array(targets)
         }
         let sizes = SourceComponents.sizes(targets)
         for position in undecided.indices where sizes[position] > 0 {
             standing.append(undecided[position])
             isStanding[undecided[position]] = true
-            if sizes[position] == 1 { voiding.append(undecided[position]) }
+            if sizes[position] == 1, !doubtful.contains(undecided[position]) { voiding.append(undecided[position]) }
         }
         let voided = Set(voidedStatements(by: voiding, restingOnAny: false))
         undecided.removeAll { isStanding[$0] || voided.contains($0) }
+    }
+
+    private struct Pair: Hashable {
+        let author: DeviceID
+        let removed: DeviceID
+    }
+
+    /// The positions of the removals by devices that are no kits.
+    ///
+    /// Two devices that remove each other make each other's removals void, whoever lists these: one of them could otherwise date its removal of the
+    /// other one back, and so bring back the others that this one removed.
+    private func removalsByPair(_ removals: [Int]) -> [Pair: [Int]] {
+        var positions: [Pair: [Int]] = [:]
+        for (position, removal) in removals.enumerated() where !graph.isByKit(removal) {
+            for device in graph.removedDevices(removal) {
+                positions[Pair(author: graph.authors[removal], removed: device), default: []].append(position)
+            }
+        }
+        return positions
     }
 
     /// Returns the statements that removals make void, and those that rest on admissions which they make void: on any of these, or only on them.
@@ -93,9 +131,6 @@ struct StandingRemovals {
     /// Returns the statements of removed devices that a removal makes void.
     private func voidedStatements(by removal: Int) -> [Int] {
         let devices = graph.removedDevices(removal)
-        // A device that was removed could otherwise date a removal of its remover back, and so bring back the others that the remover removed.
-        let isMutual = devices.contains { removedBy[$0]?.contains(graph.authors[removal]) == true }
-        if !graph.isByKit(removal), isMutual, !isPlanted(.seniority) || !isSenior(removal) { return [] }
         let concernsKits = isWitnessed(removal)
         return devices.flatMap { graph.numbers(of: $0) }.filter {
             !graph.lists(removal, $0) && !isWitnessed($0) && (concernsKits || !graph.isByKit($0))
@@ -132,11 +167,14 @@ struct StandingRemovals {
     /// Such a removal may stand although nothing else counts that its author knew.
     private func believed(by witness: Int) -> NumberSet {
         let known = graph.known[witness]
-        let removals = authority.removals.filter { known.contains($0) }
-        guard !removals.isEmpty else { return known }
-        var accused = removals.flatMap { removal in
-            graph.removedDevices(removal).flatMap { graph.numbers(of: $0) }.filter { known.contains($0) && !graph.lists(removal, $0) }
+        var accused: [Int] = []
+        for (device, removals) in firstRemovals {
+            let removals = removals.filter { known.contains($0) }
+            guard !removals.isEmpty else { continue }
+            let numbers = graph.numbers(of: device).filter { known.contains($0) }
+            accused += numbers.filter { number in removals.contains { !graph.lists($0, number) } }
         }
+        guard !accused.isEmpty else { return known }
         var isAccused = graph.noNumbers
         for number in accused { isAccused.insert(number) }
         addDependents(to: &accused, &isAccused) { known.contains($0) }
