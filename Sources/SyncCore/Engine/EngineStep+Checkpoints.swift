@@ -40,19 +40,30 @@ extension EngineStep {
         }.sorted { ($0.checkpoint.seconds, $0.hash) > ($1.checkpoint.seconds, $1.hash) }
     }
 
-    private var isListed: Bool {
-        engine.memory.listedFolders.isSuperset(of: [.batches, .checkpoints, .pieces])
+    /// Whether all is listed, and what can be read of it is read.
+    private var mayMaintainCheckpoints: Bool {
+        engine.memory.areCheckpointsDue && areStatementsRead && engine.memory.reading.isEmpty
+            && engine.memory.listedFolders.isSuperset(of: [.batches, .checkpoints, .pieces])
     }
 
-    mutating func maintainCheckpoints() throws(KeychainFailure) {
-        guard isListed, engine.memory.areCheckpointsDue, engine.memory.reading.isEmpty else { return }
-        engine.memory.areCheckpointsDue = false
+    /// Begins to absorb a checkpoint that is needed, and ends the absorption of one that is read.
+    mutating func maintainAbsorption() throws(KeychainFailure) {
+        guard mayMaintainCheckpoints else { return }
         if engine.memory.absorption == nil {
             try beginAbsorption()
         } else if engine.memory.absorption?.remaining.isEmpty == true {
             try finishAbsorption()
         }
         if isPlanted(.deletionFromAbsence) { try deleteAbsentVersions() }
+    }
+
+    /// Writes a checkpoint if one is due, and removes what others cover.
+    ///
+    /// Comes after the reads of this step are requested, and after what it has received is shown: an agent that has just started would otherwise
+    /// decide before it knows what the checkpoints cover, and one that has just read a batch could not write its versions.
+    mutating func maintainCheckpoints() throws(KeychainFailure) {
+        guard mayMaintainCheckpoints else { return }
+        engine.memory.areCheckpointsDue = false
         try writeCheckpointIfDue()
         try removeCoveredObjects()
     }
@@ -308,8 +319,8 @@ extension EngineStep {
         let complete = completeCheckpoints.filter { !$0.checkpoint.isSetAside }
         let covered = complete.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
         let uncovered = engine.memory.listedBatches.count { !covered.contains($0.origin) && !engine.memory.unread.contains($0.origin) }
-        let (versionCount, isBatchLost) = try readBatches(besides: covered)
-        let largestCount = try largestUncoveredVersionCount(hasCheckpoint: !complete.isEmpty)
+        let (batchCount, versionCount, isBatchLost) = try readBatches(besides: covered)
+        let largestCount = try largestUncoveredVersionCount(checkpointCount: complete.count, coveredCount: covered.count + batchCount)
         if uncovered >= limits.uncoveredBatches || versionCount >= largestCount {
             try writeCheckpoint()
             return
@@ -337,33 +348,39 @@ extension EngineStep {
         engine.memory.waits.healingTime = nil
     }
 
-    /// Returns how many versions may be uncovered before a checkpoint is due.
+    /// Returns how many versions may be uncovered before a checkpoint is due, if it has to cover so many batches.
     ///
-    /// All that is in the storage then takes at most half as much again as the live versions, and twice as much with the last checkpoint, until that
-    /// is removed. The writers have different limits, so that they do not all write one at the same moment.
-    private func largestUncoveredVersionCount(hasCheckpoint: Bool) throws(KeychainFailure) -> Int {
-        let liveCount = try ledger.liveVersionCount()
-        let count = max(limits.uncoveredVersions, hasCheckpoint ? liveCount / 2 : liveCount * 3 / 2)
+    /// A quarter of what the checkpoint has, so that the storage has about twice the live versions while the checkpoint before is still there; and as
+    /// much again for each further one that is there, because nothing is removed for a week, however often items change. The writers have
+    /// different limits, so that they do not all write one at the same moment.
+    private func largestUncoveredVersionCount(checkpointCount: Int, coveredCount: Int) throws(KeychainFailure) -> Int {
+        // A covered batch takes a third of the room of a version.
+        let size = try ledger.liveVersionCount() + coveredCount / 3
+        let count =
+            checkpointCount == 0 ? max(limits.uncoveredVersions, size * 5 / 4) : max(limits.uncoveredVersions, size / 4) * checkpointCount
         let rank = roster.members.count { $0.value.role.mayWrite && $0.key < device }
         return count + count / 4 * min(rank, 4)
     }
 
-    /// Returns what this device has read that no checkpoint in the storage covers: the number of versions, by the room that they take, and whether a
-    /// batch is lost, which is not in the storage either.
-    private func readBatches(besides covered: Set<Origin>) throws(KeychainFailure) -> (versionCount: Int, isBatchLost: Bool) {
+    /// Returns what this device has read that no checkpoint in the storage covers: the number of batches, that of versions, by the room that they take,
+    /// and whether a batch is lost, which is not in the storage either.
+    private func readBatches(
+        besides covered: Set<Origin>
+    ) throws(KeychainFailure) -> (count: Int, versionCount: Int, isBatchLost: Bool) {
         // The room of a batch besides its versions.
         let batchOverhead = 2
-        var (versionCount, isBatchLost) = (0, false)
+        var (count, versionCount, isBatchLost) = (0, 0, false)
         let listed = Set(engine.memory.listedBatches)
-        let outgoing = Set(try ledger.outgoingNames())
+        let onTheWay = engine.memory.createdBatches.union(try ledger.outgoingNames())
         for log in try ledger.logs() {
             for batch in try ledger.readBatches(of: log) where !covered.contains(batch.origin) {
+                count += 1
                 versionCount += batch.versionCount + batchOverhead
                 let object = ListedBatch(device: batch.device, origin: batch.origin)
-                if !isBatchLost, !listed.contains(object), !outgoing.contains(object.name) { isBatchLost = true }
+                if !isBatchLost, !listed.contains(object), !onTheWay.contains(object.name) { isBatchLost = true }
             }
         }
-        return (versionCount, isBatchLost)
+        return (count, versionCount, isBatchLost)
     }
 
     private func ownCheckpoint() throws(KeychainFailure) -> (seconds: Double, hash: CheckpointHash)? {

@@ -44,6 +44,7 @@ extension EngineStep {
     private mutating func noteBatches(_ listed: Set<ListedBatch>) throws(KeychainFailure) {
         let (listedBefore, unreadBefore) = (Set(engine.memory.listedBatches), engine.memory.unread)
         engine.memory.listedBatches = listed.sorted()
+        engine.memory.createdBatches = []
         engine.memory.unread = UnreadBatches()
         for batch in engine.memory.listedBatches {
             // What was read by the last listing is not looked up again.

@@ -76,6 +76,7 @@ struct EngineStep {
             }
         case .created(let name):
             engine.memory.creating.remove(name)
+            if case .batch = ObjectName(name) { engine.memory.createdBatches.insert(name) }
             try ledger.removeOutgoing(name)
         case .failed(let name):
             // Neither an object that cannot be created, because the storage is full, nor one that cannot be read is tried again before the next round.
@@ -93,13 +94,14 @@ struct EngineStep {
             // What is found after the last listing of a round is sealed in the next one.
             if foldedCount > 0, !event.beginsRound, !engine.memory.maySeal { effects.append(.wake(at: now)) }
             try sealPending()
-            try maintainCheckpoints()
+            try maintainAbsorption()
         } else {
             effects.append(.wake(at: now))
         }
         try settle()
         noteLosses()
         try requestReads()
+        if isFolded { try maintainCheckpoints() }
         try publish()
         if engine.memory.waits != waits { try ledger.set(.waits, to: engine.memory.waits.encoded) }
         engine.memory.observations += merge.observations

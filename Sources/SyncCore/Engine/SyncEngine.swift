@@ -85,7 +85,7 @@ package struct SyncLimits: Sendable {
     /// A checkpoint is due when so many batches in the storage are covered by none.
     package var uncoveredBatches = 4_096
     /// No checkpoint is due because of the room that replaced versions take before so many versions are covered by none.
-    package var uncoveredVersions = 16_384
+    package var uncoveredVersions = 256
     /// How long a batch stays in the storage after a checkpoint covers it.
     package var secondsBeforePurge: Double = 7 * 86_400
 
@@ -107,6 +107,8 @@ struct EngineMemory {
 
     /// The objects in the storage, by the last listing of each folder.
     var listedBatches: [ListedBatch] = []
+    /// The names of this device's batches that were created since the batches were listed.
+    var createdBatches: Set<String> = []
     var unread = UnreadBatches()
     var listedStatements: Set<StatementHash> = []
     /// The listed statements that this device does not have and has not asked for, in descending order.
