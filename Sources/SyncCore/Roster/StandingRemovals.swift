@@ -88,8 +88,8 @@ struct StandingRemovals {
 
     /// The positions of the removals by devices that are no kits.
     ///
-    /// Two devices that remove each other make each other's removals void, even if another device lists these: one of them could otherwise date its removal of the
-    /// other one back, and so bring back the others that this one removed.
+    /// Two devices that remove each other make each other's removals void, even if another device lists these: one of them could otherwise date its
+    /// removal of the other one back, and so bring back the others that this one removed.
     private func removalsByPair(_ removals: [Int]) -> [Pair: [Int]] {
         var positions: [Pair: [Int]] = [:]
         for (position, removal) in removals.enumerated() where !graph.isByKit(removal) {
