@@ -119,10 +119,12 @@ struct FormatTests {
     func checkpointRoundTrip() throws {
         var random = SeededGenerator(4)
         for _ in 0..<50 {
-            let covered = (0..<random.below(5)).map { _ in
-                PieceContent.CoveredBatch(
-                    log: LogID(identifier(&random)), device: DeviceID(identifier(&random)), number: 1 + random.next() >> 1,
-                    hash: hash(&random))
+            let covered = (0..<random.below(5)).flatMap { _ in
+                let (log, device) = (LogID(identifier(&random)), DeviceID(identifier(&random)))
+                let first = 1 + random.next() >> 1
+                return (0...UInt64(random.below(4))).map {
+                    PieceContent.CoveredBatch(log: log, device: device, number: first + $0, hash: hash(&random))
+                }
             }
             let marks = (0..<random.below(3)).map { _ in mark(&random) }
             let references = (0..<random.below(5)).map { _ in reference(&random) }
@@ -219,5 +221,8 @@ struct FormatTests {
             _ = try? BatchFrame(Array("KSBT".utf8) + junk)
         }
         #expect(throws: FormatError.malformed) { try PieceContent(.coverage, [1, 255, 255, 255, 255]) }
+        // A run of one batch with the highest number has no end.
+        let run = [UInt8](repeating: 7, count: 32) + [UInt8](repeating: 255, count: 8) + [1, 0, 0, 0] + [UInt8](repeating: 7, count: 32)
+        #expect(throws: FormatError.malformed) { try PieceContent(.coverage, [1, 1, 0, 0, 0] + run + [0, 0]) }
     }
 }

@@ -82,7 +82,7 @@ extension EngineStep {
             }
             for mark in try ledger.marks(of: log) where try ledger.isRead(mark.origin) { marks.append(mark) }
         }
-        let batchParts = batches.parts(ofCount: max(limits.pieceByteCount / PieceContent.CoveredBatch.byteCount, 1))
+        let batchParts = batches.parts(ofCount: max(limits.pieceByteCount / PieceContent.CoveredBatch.largestByteCount, 1))
         let markParts = marks.parts(ofCount: max(limits.pieceByteCount / LogMark.byteCount, 1))
         return (0..<max(batchParts.count, markParts.count)).map { index in
             .coverage(

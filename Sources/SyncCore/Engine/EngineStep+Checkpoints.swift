@@ -354,8 +354,8 @@ extension EngineStep {
     /// much again for each further one that is there, because nothing is removed for a week, however often items change. The writers have
     /// different limits, so that they do not all write one at the same moment.
     private func largestUncoveredVersionCount(checkpointCount: Int, coveredCount: Int) throws(KeychainFailure) -> Int {
-        // A covered batch takes a third of the room of a version.
-        let size = try ledger.liveVersionCount() + coveredCount / 3
+        // The hash of a batch takes a sixth of the room of a small version.
+        let size = try ledger.liveVersionCount() + coveredCount / 6
         let count =
             checkpointCount == 0 ? max(limits.uncoveredVersions, size * 5 / 4) : max(limits.uncoveredVersions, size / 4) * checkpointCount
         let rank = roster.members.count { $0.value.role.mayWrite && $0.key < device }
@@ -401,7 +401,9 @@ extension EngineStep {
 
     // Removing
 
-    /// Removes this device's objects that a checkpoint has covered for a week.
+    /// Removes this device's batches that a checkpoint has covered for a week, and its checkpoints of which a newer one has covered all for a day.
+    ///
+    /// Its oldest checkpoint that is younger than a week stays: if each one was replaced within a week, no batch would ever be removed.
     private mutating func removeCoveredObjects() throws(KeychainFailure) {
         var seen = try seenCheckpoints()
         let before = seen
@@ -411,16 +413,19 @@ extension EngineStep {
         for (hash, _) in complete where seen[hash].map({ $0.seconds > now }) ?? true { seen.note(hash, at: now) }
         if seen != before { try ledger.set(.seenCheckpoints, to: seen.encoded) }
 
-        let old = complete.filter { !$0.checkpoint.isSetAside && now - (seen[$0.hash]?.seconds ?? now) >= limits.secondsBeforePurge }
-        let covered = old.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
+        let ages = complete.map { now - (seen[$0.hash]?.seconds ?? now) }
+        let usable = complete.indices.filter { !complete[$0].checkpoint.isSetAside }
+        let covered = usable.filter { ages[$0] >= limits.secondsBeforePurge }
+            .reduce(into: Set<Origin>()) { $0.formUnion(complete[$1].checkpoint.coverage) }
         for batch in engine.memory.listedBatches where batch.device == device && !engine.memory.unread.contains(batch.origin) {
             if covered.contains(batch.origin) || isPlanted(.purgeBeforeCheckpoint) { effects.append(.remove(batch.name)) }
         }
-        for (index, entry) in complete.enumerated() where entry.checkpoint.author == device && index > 0 {
-            guard
-                let newer = old.first(where: { $0.hash != entry.hash && $0.checkpoint.coverage.isSuperset(of: entry.checkpoint.coverage) }),
-                complete.firstIndex(where: { $0.hash == newer.hash }) ?? index < index
-            else { continue }
+        let own = complete.indices.filter { complete[$0].checkpoint.author == device }
+        let maturing = own.last { ages[$0] < limits.secondsBeforePurge }
+        for index in own where index != maturing {
+            let entry = complete[index]
+            let newer = usable.prefix { $0 < index }.filter { ages[$0] >= limits.secondsBeforeReplacement }
+            guard newer.contains(where: { complete[$0].checkpoint.coverage.isSuperset(of: entry.checkpoint.coverage) }) else { continue }
             effects.append(.remove(ObjectName.checkpoint(entry.hash).text))
             let kept = Set(complete.filter { $0.hash != entry.hash }.flatMap { $0.checkpoint.pieces.map(\.hash) })
             for piece in entry.checkpoint.pieces where !kept.contains(piece.hash) {

@@ -88,6 +88,8 @@ package struct SyncLimits: Sendable {
     package var uncoveredVersions = 256
     /// How long a batch stays in the storage after a checkpoint covers it.
     package var secondsBeforePurge: Double = 7 * 86_400
+    /// How long a checkpoint stays in the storage after another one covers all that it covers.
+    package var secondsBeforeReplacement: Double = 86_400
 
     package init() {}
 }

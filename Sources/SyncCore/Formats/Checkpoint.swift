@@ -176,7 +176,8 @@ package struct CheckpointPiece: Hashable, Sendable {
 
 /// The sealed part of a piece.
 ///
-///     coverage = version (1) ‖ count (4) ‖ batches (log (16) ‖ device (16) ‖ number (8) ‖ hash (32)) ‖ marks
+///     coverage = version (1) ‖ count (4) ‖ runs ‖ marks
+///     run      = log (16) ‖ device (16) ‖ number (8) ‖ count (4) ‖ hashes (32), of batches with successive numbers
 ///     awaited  = version (1) ‖ log table ‖ count (4) ‖ references (42)
 ///     versions = version (1) ‖ log table ‖ count (4) ‖ versions (log index (2) ‖ number (8) ‖ hash (16) ‖ id (16) ‖ content)
 package enum PieceContent: Hashable, Sendable {
@@ -198,7 +199,12 @@ package enum PieceContent: Hashable, Sendable {
         }
 
         package var origin: Origin { Origin(log: log, number: number, hash: hash.prefix) }
-        static let byteCount = 72
+        /// The number of bytes of a batch that is alone in its run; the others take 32.
+        static let largestByteCount = 76
+
+        fileprivate func follows(_ other: CoveredBatch) -> Bool {
+            log == other.log && device == other.device && number > 0 && number - 1 == other.number
+        }
     }
 
     package struct CheckpointVersion: Hashable, Sendable {
@@ -223,12 +229,14 @@ package enum PieceContent: Hashable, Sendable {
         var bytes: [UInt8] = [1]
         switch self {
         case .coverage(let batches, let marks):
-            bytes.append(littleEndian: UInt32(batches.count))
-            for batch in batches {
-                bytes.append(batch.log)
-                bytes.append(batch.device)
-                bytes.append(littleEndian: batch.number)
-                bytes.append(batch.hash)
+            let starts = batches.indices.filter { $0 == 0 || !batches[$0].follows(batches[$0 - 1]) }
+            bytes.append(littleEndian: UInt32(starts.count))
+            for (start, end) in zip(starts, starts.dropFirst() + [batches.count]) {
+                bytes.append(batches[start].log)
+                bytes.append(batches[start].device)
+                bytes.append(littleEndian: batches[start].number)
+                bytes.append(littleEndian: UInt32(end - start))
+                for batch in batches[start..<end] { bytes.append(batch.hash) }
             }
             bytes.append(marks: marks)
         case .awaited(let references):
@@ -259,15 +267,16 @@ package enum PieceContent: Hashable, Sendable {
         try reader.version(1)
         switch kind {
         case .coverage:
-            let count = try reader.longCount(ofElementsOf: CoveredBatch.byteCount)
             var batches: [CoveredBatch] = []
-            batches.reserveCapacity(count)
-            for _ in 0..<count {
+            for _ in 0..<(try reader.longCount(ofElementsOf: CoveredBatch.largestByteCount)) {
                 let log = LogID(try reader.identifier())
                 let device = DeviceID(try reader.identifier())
-                let number = try reader.uint64()
-                guard number > 0 else { throw .malformed }
-                batches.append(CoveredBatch(log: log, device: device, number: number, hash: try reader.hash()))
+                let first = try reader.uint64()
+                let count = UInt64(try reader.longCount(ofElementsOf: 32))
+                guard first > 0, count > 0, !first.addingReportingOverflow(count).overflow else { throw .malformed }
+                for number in first..<first + count {
+                    batches.append(CoveredBatch(log: log, device: device, number: number, hash: try reader.hash()))
+                }
             }
             self = .coverage(batches, try reader.marks(atMost: Int(UInt16.max)))
         case .awaited:
