@@ -164,6 +164,8 @@ package struct Oracle {
             let write = writes[index]
             permitted = write.permitted
             overwritten = self.overwritten(by: write)
+            // What was not published, as far as the restored device knew.
+            for reference in permitted where reference.origin == nil { overwritten.insert(reference.id) }
             if content != write.content { fail("a version has another content than the write") }
             if write.content?.accessibility.isThisDeviceOnly == true { fail("an item that must not leave the device was published") }
         } else {
