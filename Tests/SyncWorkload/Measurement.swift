@@ -57,13 +57,16 @@ struct Measurement {
         let agents = [try SyncAgent(one.keychain, on: storage), try SyncAgent(other.keychain, on: storage)]
         let runs = agents.map { agent in Task { try await agent.run() } }
         _ = try await durationsOfChanges(20) { "warm-up \($0)" }
-        let before = try folderByteCount()
+        let before = (batches: try folderByteCount(of: "/b/"), all: try folderByteCount())
         let durations = try await durationsOfChanges(count) { "change \($0)" }.sorted()
-        let byteCount = try folderByteCount() - before
+        let byteCount = try folderByteCount(of: "/b/") - before.batches
+        let checkpointByteCount = try folderByteCount() - before.all - byteCount
         print("from a write to the value on the other device: median \(durations[count / 2]) ms, p99 \(durations[count * 99 / 100]) ms")
-        print("bytes in the folder for each change: \(byteCount / count)")
-        // What follows the last change is over.
-        try await Task.sleep(for: .seconds(10))
+        print(
+            "bytes in the folder for each change: \(byteCount / count), and \(checkpointByteCount / count) in checkpoints, which replace each other"
+        )
+        // What follows the last change is over, and the timers of calls that have ended: they fire after up to a minute without effect.
+        try await Task.sleep(for: .seconds(70))
         let usage = Self.processorSeconds()
         let start = timer.now
         try await Task.sleep(for: .seconds(30))
@@ -121,9 +124,9 @@ struct Measurement {
         print("the folder after a year of ten changes a day: \(try folderByteCount()) bytes, \(before) before")
     }
 
-    private func folderByteCount() throws -> Int {
+    private func folderByteCount(of part: String = "") throws -> Int {
         var count = 0
-        for name in try FileManager.default.subpathsOfDirectory(atPath: storage.path) {
+        for name in try FileManager.default.subpathsOfDirectory(atPath: storage.path) where part.isEmpty || name.contains(part) {
             let attributes = try FileManager.default.attributesOfItem(atPath: storage.path + "/" + name)
             guard attributes[.type] as? FileAttributeType == .typeRegular else { continue }
             count += (attributes[.size] as? NSNumber)?.intValue ?? 0

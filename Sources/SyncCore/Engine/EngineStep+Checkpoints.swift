@@ -350,14 +350,13 @@ extension EngineStep {
 
     /// Returns how many versions may be uncovered before a checkpoint is due, if it has to cover so many batches.
     ///
-    /// A quarter of what the checkpoint has, so that the storage has about twice the live versions while the checkpoint before is still there; and as
-    /// much again for each further one that is there, because nothing is removed for a week, however often items change. The writers have
-    /// different limits, so that they do not all write one at the same moment.
+    /// Half of what the checkpoint has, and as much again for each further one that is there, because they stay for a day or longer, however often
+    /// items change. The writers have different limits, so that they do not all write one at the same moment.
     private func largestUncoveredVersionCount(checkpointCount: Int, coveredCount: Int) throws(KeychainFailure) -> Int {
         // The hash of a batch takes a sixth of the room of a small version.
         let size = try ledger.liveVersionCount() + coveredCount / 6
         let count =
-            checkpointCount == 0 ? max(limits.uncoveredVersions, size * 5 / 4) : max(limits.uncoveredVersions, size / 4) * checkpointCount
+            checkpointCount == 0 ? max(limits.uncoveredVersions, size * 3 / 2) : max(limits.uncoveredVersions, size / 2) * checkpointCount
         let rank = roster.members.count { $0.value.role.mayWrite && $0.key < device }
         return count + count / 4 * min(rank, 4)
     }
