@@ -202,6 +202,18 @@ struct CircleTests {
         #expect(try bench.one.secret("1") == nil && bench.one.secret("120") == nil)
     }
 
+    @Test("A device that joins is not asked about what was deleted before")
+    func deletionsBeforeJoining() async throws {
+        let bench = try await Bench()
+        for number in 1...120 { try bench.one.put("\(number)", "1") }
+        _ = try await bench.start()
+        for number in 1...119 { try bench.one.delete("\(number)") }
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        try await bench.join()
+        try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+        #expect(try bench.other.secret("1") == nil && bench.other.secret("120") == "1")
+    }
+
     @Test("The status names the devices that have sent something which has not arrived")
     func missingChanges() async throws {
         let bench = try await Bench()

@@ -25,6 +25,43 @@ import Testing
         #expect(bench.checkpointCount == 1)
     }
 
+    @Test func `an agent that goes on after a sleep removes nothing because of a checkpoint that the storage has lost meanwhile`() throws {
+        var limits = SyncLimits()
+        limits.uncoveredVersions = 8
+        var bench = try EngineBench([.owner], limits: limits)
+        for value in 0..<3 {
+            bench.put(0, 1, date: bench.now, value: UInt64(value))
+            try bench.run(0)
+        }
+        try bench.run(0)
+        #expect(bench.checkpointCount == 1)
+        bench.now += 6 * 86_400
+        try bench.run(0)
+
+        bench.objects = bench.objects.filter { !"cp".contains($0.key.prefix(1)) }
+        bench.now += 2 * 86_400
+        let removed = try bench.run(0).filter { if case .remove = $0 { true } else { false } }
+        #expect(removed.isEmpty)
+    }
+
+    @Test func `small checkpoints of one writer keep no other one from writing its own`() throws {
+        var limits = SyncLimits()
+        limits.uncoveredVersions = 8
+        var bench = try EngineBench([.owner, .writer], limits: limits)
+        bench.put(1, 9, date: bench.now, value: 9, .whenUnlocked)
+        try bench.exchange([0, 1])
+        for _ in 0..<20 {
+            bench.now += 1
+            try bench.publishEmptyCheckpoint(of: 1)
+        }
+        for value in 0..<3 {
+            bench.put(0, 1, date: bench.now, value: UInt64(value))
+            try bench.run(0)
+        }
+        try bench.run(0)
+        #expect(bench.checkpointCount == 21)
+    }
+
     /// Each device changes so many items each day.
     @Test(arguments: [5, 100])
     func `the storage of two devices that change items every day for weeks stays small`(changeCount: Int) throws {
@@ -56,4 +93,16 @@ import Testing
 
 extension EngineBench {
     fileprivate var checkpointCount: Int { objects.keys.count { $0.utf8.first == UInt8(ascii: "c") } }
+
+    /// Publishes a checkpoint without a piece.
+    fileprivate mutating func publishEmptyCheckpoint(of device: Int) throws {
+        guard let circle = machines[device].engine?.membership.circle else { return }
+        let (author, keys) = (machines[device].id, machines[device].keys)
+        let (id, key) = try newestKey(.whenUnlocked, of: device)
+        let header = CheckpointManifest.header(circle: circle, author: author, laneKey: id)
+        let sealed = try cipher.seal(CheckpointContent(seconds: now, pieces: []).encoded, header: header, under: key)
+        let unsigned = CheckpointManifest(circle: circle, author: author, laneKey: id, sealed: sealed, signature: []).unsignedBytes
+        let hash = cipher.hash(unsigned)
+        objects[ObjectName.checkpoint(hash).text] = unsigned + (try keys.sign(CheckpointManifest.signedMessage(circle: circle, hash: hash)))
+    }
 }

@@ -221,8 +221,12 @@ struct FormatTests {
             _ = try? BatchFrame(Array("KSBT".utf8) + junk)
         }
         #expect(throws: FormatError.malformed) { try PieceContent(.coverage, [1, 255, 255, 255, 255]) }
-        // A run of one batch with the highest number has no end.
-        let run = [UInt8](repeating: 7, count: 32) + [UInt8](repeating: 255, count: 8) + [1, 0, 0, 0] + [UInt8](repeating: 7, count: 32)
-        #expect(throws: FormatError.malformed) { try PieceContent(.coverage, [1, 1, 0, 0, 0] + run + [0, 0]) }
+        // A run may end with the highest number, and not go beyond.
+        for (first, count, isComplete) in [(UInt64.max, UInt8(1), true), (.max - 1, 2, true), (.max, 2, false)] {
+            var run = [1, 1, 0, 0, 0] + [UInt8](repeating: 7, count: 32)
+            run.append(littleEndian: first)
+            run += [count, 0, 0, 0] + [UInt8](repeating: 7, count: 32 * Int(count)) + [0, 0]
+            #expect((try? PieceContent(.coverage, run))?.encoded == (isComplete ? run : nil))
+        }
     }
 }

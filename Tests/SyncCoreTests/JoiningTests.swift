@@ -43,7 +43,7 @@ struct JoiningTests {
         #expect(bench.names.isEmpty, "all messages have served their purpose")
 
         let ledger = MemoryLedger()
-        try joined.store(name: try #require(DeviceName("eagle-5")), in: ledger)
+        try joined.store(name: try #require(DeviceName("eagle-5")), now: bench.now, in: ledger)
         #expect(ledger.setting(.ownName) == Array("eagle-5".utf8))
         var engine = SyncEngine(cipher: bench.cipher, keys: bench.joinerKeys, membership: joined.membership)
         var random = SeededGenerator(2)

@@ -128,7 +128,8 @@ public actor SyncJoining {
         case .looking, .requested, .confirmed: return true
         case .asking: if !number.isEmpty { return true }
         case .joined(let circle):
-            try local.enter(keys, at: storage) { ledger throws(KeychainFailure) in try circle.store(name: name, in: ledger) }
+            let now = local.clock.now()
+            try local.enter(keys, at: storage) { ledger throws(KeychainFailure) in try circle.store(name: name, now: now, in: ledger) }
         case .ended: break
         }
         await loop.finish(effects)

@@ -320,7 +320,8 @@ extension EngineStep {
         let covered = complete.reduce(into: Set<Origin>()) { $0.formUnion($1.checkpoint.coverage) }
         let uncovered = engine.memory.listedBatches.count { !covered.contains($0.origin) && !engine.memory.unread.contains($0.origin) }
         let (batchCount, versionCount, isBatchLost) = try readBatches(besides: covered)
-        let largestCount = try largestUncoveredVersionCount(checkpointCount: complete.count, coveredCount: covered.count + batchCount)
+        let ownCount = complete.isEmpty ? nil : max(complete.count { $0.checkpoint.author == device }, 1)
+        let largestCount = try largestUncoveredVersionCount(ownCount: ownCount, coveredCount: covered.count + batchCount)
         if uncovered >= limits.uncoveredBatches || versionCount >= largestCount {
             try writeCheckpoint()
             return
@@ -350,13 +351,13 @@ extension EngineStep {
 
     /// Returns how many versions may be uncovered before a checkpoint is due, if it has to cover so many batches.
     ///
-    /// Half of what the checkpoint has, and as much again for each further one that is there, because they stay for a day or longer, however often
-    /// items change. The writers have different limits, so that they do not all write one at the same moment.
-    private func largestUncoveredVersionCount(checkpointCount: Int, coveredCount: Int) throws(KeychainFailure) -> Int {
+    /// Half of what the checkpoint has, and as much again for each further one of this device, because they stay for a day or longer, however often
+    /// items change. `ownCount` is nil if there is none of any device. The writers have different limits, so that they do not all write one at the same
+    /// moment.
+    private func largestUncoveredVersionCount(ownCount: Int?, coveredCount: Int) throws(KeychainFailure) -> Int {
         // The hash of a batch takes a sixth of the room of a small version.
         let size = try ledger.liveVersionCount() + coveredCount / 6
-        let count =
-            checkpointCount == 0 ? max(limits.uncoveredVersions, size * 3 / 2) : max(limits.uncoveredVersions, size / 2) * checkpointCount
+        let count = ownCount.map { max(limits.uncoveredVersions, size / 2) * $0 } ?? max(limits.uncoveredVersions, size * 3 / 2)
         let rank = roster.members.count { $0.value.role.mayWrite && $0.key < device }
         return count + count / 4 * min(rank, 4)
     }

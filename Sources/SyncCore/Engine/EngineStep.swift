@@ -50,8 +50,8 @@ struct EngineStep {
             try settleWaiting()
             effects += [.list(.statements), .list(.batches), .list(.checkpoints), .list(.pieces)]
             if try InvitationRecords.isCleaningDue(now: now, in: ledger) { effects.append(.list(.joinMessages)) }
-            // Nothing else is read before this round's statements are known.
-            engine.memory.listedFolders.remove(.statements)
+            // Nothing else is read before this round's statements are known, and nothing is decided by the listings of an earlier round.
+            engine.memory.listedFolders = []
             engine.memory.reading = []
             engine.memory.areReadsQueued = false
             engine.memory.creating = []
@@ -61,7 +61,7 @@ struct EngineStep {
             setNothingAside()
             try settleWaiting()
             effects += [.list(.statements), .list(.batches)]
-            engine.memory.listedFolders.remove(.statements)
+            engine.memory.listedFolders.subtract([.statements, .batches])
         case .listed(let folder, let names): try noteListing(folder, names)
         case .read(let name, let bytes):
             engine.memory.reading.remove(name)

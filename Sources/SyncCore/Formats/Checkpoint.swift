@@ -273,8 +273,8 @@ package enum PieceContent: Hashable, Sendable {
                 let device = DeviceID(try reader.identifier())
                 let first = try reader.uint64()
                 let count = UInt64(try reader.longCount(ofElementsOf: 32))
-                guard first > 0, count > 0, !first.addingReportingOverflow(count).overflow else { throw .malformed }
-                for number in first..<first + count {
+                guard first > 0, count > 0, count - 1 <= .max - first else { throw .malformed }
+                for number in first...first + (count - 1) {
                     batches.append(CoveredBatch(log: log, device: device, number: number, hash: try reader.hash()))
                 }
             }

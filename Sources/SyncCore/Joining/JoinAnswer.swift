@@ -15,8 +15,13 @@ package struct JoinedCircle: Hashable, Sendable {
     package let checkpoint: CheckpointHash?
 
     /// Stores everything, and the name that the person has given the device, in a new ledger.
-    package func store(name: DeviceName, in ledger: any SyncWriting) throws(KeychainFailure) {
+    ///
+    /// No person is asked about deletions for a day: most of them are of items that the device learns of only from the same history.
+    package func store(name: DeviceName, now: Double, in ledger: any SyncWriting) throws(KeychainFailure) {
         try membership.store(name: name, statements: statements, in: ledger)
+        var count = DeletionCount()
+        (count.start, count.confirmed) = (now, .max)
+        try ledger.set(.deletionGuard, to: count.encoded)
         for mark in marks { try ledger.insert(mark, isToReport: false) }
     }
 }
