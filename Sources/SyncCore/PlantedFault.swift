@@ -15,7 +15,8 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     // Devices and keys
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey
-    case batchesInAnyOrder, seniority, voidRemovalsVoid, replayedAdmission, readersRestoreStatements, keyTakenByOtherLane
+    case batchesInAnyOrder, seniority, voidRemovalsVoid, doubtedRemovalsEnd, replayedAdmission, readersRestoreStatements,
+        keyTakenByOtherLane
     case believesBoxes, statementsOfOtherCircles, keysWithoutCheck, keepDropsList
     // Lost contents, and writes of readers
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows

@@ -23,7 +23,7 @@ package enum PlantedFaults {
     package static let ofProductionParts: Set = [PlantedFault.captureMissesRename.rawValue]
 
     /// The faults that only the search with statements of removed devices shows.
-    package static let ofRemovals: Set = [PlantedFault.voidRemovalsVoid.rawValue]
+    package static let ofRemovals: Set = Set([PlantedFault.voidRemovalsVoid, .doubtedRemovalsEnd].map(\.rawValue))
 
     /// The faults that only the simulation of joining shows.
     package static let ofJoining: Set = Set(

@@ -14,6 +14,11 @@ struct NumberSet {
         for index in words.indices { words[index] |= other.words[index] }
     }
 
+    /// Adds the numbers that are in both of two other sets.
+    mutating func formUnion(_ one: NumberSet, and other: NumberSet) {
+        for index in words.indices { words[index] |= one.words[index] & other.words[index] }
+    }
+
     mutating func formIntersection(_ other: NumberSet) {
         for index in words.indices { words[index] &= other.words[index] }
     }

@@ -18,6 +18,8 @@ struct StandingRemovals {
     private var voiding: [Int] = []
     /// What the statements list that no standing removal makes void.
     private var testimony: Testimony
+    /// The removals that they list, and for which they do not testify: see `believed(by:)`.
+    private var doubted: Testimony
     /// For each removed device, what at least one of the standing removals lists.
     private var listed: [DeviceID: NumberSet] = [:]
     /// For each removed device, its removals that list no other one: all others list what these list.
@@ -28,6 +30,7 @@ struct StandingRemovals {
         self.authority = authority
         isStanding = Array(repeating: false, count: graph.statements.count)
         testimony = Testimony(graph)
+        doubted = Testimony(graph)
         firstRemovals = Self.firstRemovals(graph, authority)
         var undecided = authority.removals
         while !undecided.isEmpty { decideSources(&undecided) }
@@ -78,6 +81,13 @@ struct StandingRemovals {
             if sizes[position] == 1, !doubtful.contains(undecided[position]) { voiding.append(undecided[position]) }
         }
         let voided = Set(voidedStatements(by: voiding, restingOnAny: false))
+        // What a remaining device has counted stands, also if that device has learned of it with the answer of the removed one. But a removed device
+        // can make up a kit, whose removals are counted until it is known that the device was removed.
+        for removal in undecided where !isStanding[removal] && voided.contains(removal) && !isPlanted(.doubtedRemovalsEnd) {
+            guard !graph.isByKit(removal), doubted.covers(removal, of: graph.authors[removal]) else { continue }
+            standing.append(removal)
+            isStanding[removal] = true
+        }
         undecided.removeAll { isStanding[$0] || voided.contains($0) }
     }
 
@@ -162,10 +172,10 @@ struct StandingRemovals {
     }
 
     /// Returns the statements for which a statement testifies: those that it lists, but not through a removal whose author it knows to be removed,
-    /// or to be admitted by a removed device only.
+    /// or to be admitted by a removed device only; and these removals, each with those that its author had made before.
     ///
     /// Such a removal may stand although nothing else counts that its author knew.
-    private func believed(by witness: Int) -> NumberSet {
+    private func believed(by witness: Int) -> (believed: NumberSet, doubted: NumberSet) {
         let known = graph.known[witness]
         var accused: [Int] = []
         for (device, removals) in firstRemovals {
@@ -174,22 +184,33 @@ struct StandingRemovals {
             let numbers = graph.numbers(of: device).filter { known.contains($0) }
             accused += numbers.filter { number in removals.contains { !graph.lists($0, number) } }
         }
-        guard !accused.isEmpty else { return known }
+        guard !accused.isEmpty else { return (known, graph.noNumbers) }
         var isAccused = graph.noNumbers
         for number in accused { isAccused.insert(number) }
         addDependents(to: &accused, &isAccused) { known.contains($0) }
         let doubtful = accused.filter { graph.removed[$0] != nil }
-        guard !doubtful.isEmpty else { return known }
+        guard !doubtful.isEmpty else { return (known, graph.noNumbers) }
         var isDoubtful = graph.noNumbers
-        for number in doubtful { isDoubtful.insert(number) }
-        var believed = graph.noNumbers
+        var doubtfulOfAuthor: [DeviceID: NumberSet] = [:]
+        for number in doubtful {
+            isDoubtful.insert(number)
+            doubtfulOfAuthor[graph.authors[number], default: graph.noNumbers].insert(number)
+        }
+        var (believed, doubted) = (graph.noNumbers, graph.noNumbers)
         var waiting = graph.predecessors[witness]
         while let number = waiting.popLast() {
-            guard !believed.contains(number), !isDoubtful.contains(number) else { continue }
+            guard !believed.contains(number) else { continue }
+            if isDoubtful.contains(number) {
+                // With the earlier ones of the same author.
+                guard !doubted.contains(number), let earlier = doubtfulOfAuthor[graph.authors[number]] else { continue }
+                doubted.insert(number)
+                doubted.formUnion(earlier, and: graph.known[number])
+                continue
+            }
             believed.insert(number)
             waiting += graph.predecessors[number]
         }
-        return believed
+        return (believed, doubted)
     }
 
     /// Finds the least set of safe statements, each of which rests only on safe statements, and which no removal concerns, or which all
@@ -204,6 +225,7 @@ struct StandingRemovals {
             }
         }
         testimony = Testimony(graph)
+        doubted = Testimony(graph)
         var isSafe = Array(repeating: false, count: graph.statements.count)
         var unheard: [Int] = []
         func isBelievable(_ number: Int) -> Bool {
@@ -216,7 +238,9 @@ struct StandingRemovals {
             unheard.append(number)
         }
         while let witness = unheard.popLast() {
-            for number in testimony.hear(graph.authors[witness], believed(by: witness)) where isBelievable(number) {
+            let believed = believed(by: witness)
+            _ = doubted.hear(graph.authors[witness], believed.doubted)
+            for number in testimony.hear(graph.authors[witness], believed.believed) where isBelievable(number) {
                 guard authority.isSupported(number, graph, where: { isSafe[$0] }) else { continue }
                 isSafe[number] = true
                 unheard.append(number)
