@@ -35,6 +35,7 @@ struct Measurement {
         try await measureChanges(count: 500)
         print("10,000 changes, read in one run: \(try await readMissedChanges()) ms")
         try await liveThroughYear()
+        try await readManyBatches()
     }
 
     /// Lets the other device join; both people agree at once.
@@ -105,6 +106,35 @@ struct Measurement {
         guard try other.value(999 % itemCount) == "round 9 999" else { throw Failure("the other device lacks a change") }
         return duration
     }
+
+    /// Changes 10,000 items while the agent of one device sends them, and measures the time in which the other one reads these batches.
+    private func readManyBatches() async throws {
+        let before = try folderFileCount()
+        try await changeWhileAgentRuns(count: 10_000)
+        try await SyncAgent(one.keychain, on: storage).runUntilQuiet()
+        let fileCount = try folderFileCount() - before
+        let usage = Self.processorSeconds()
+        let start = timer.now
+        try await SyncAgent(other.keychain, on: storage).runUntilQuiet()
+        print(
+            "10,000 changes in \(fileCount) files, read in one run: \(milliseconds(since: start)) ms, \(Self.processorSeconds() - usage) s of CPU"
+        )
+        guard try other.value(9_999 % itemCount) == "one by one 9999" else { throw Failure("the other device lacks a change") }
+    }
+
+    private func changeWhileAgentRuns(count: Int) async throws {
+        let agent = try SyncAgent(one.keychain, on: storage)
+        let run = Task { try await agent.run() }
+        for number in 0..<count {
+            try one.change(number % itemCount, value: "one by one \(number)")
+            // So that most changes are a batch of their own.
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        run.cancel()
+        try await run.value
+    }
+
+    private func folderFileCount() throws -> Int { try FileManager.default.subpathsOfDirectory(atPath: storage.path).count }
 
     /// Lets a year pass, in which each device changes five items a day and runs its agent twice.
     private func liveThroughYear() async throws {
