@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare instructions install-peers fuzz sync-planted man completions install-dependencies clean
+.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,10 +70,14 @@ compare: release  ## compare Valet with the limits and with other keychains; COM
 	$(SWIFT) build --package-path Benchmarks -c release
 	Benchmarks/.build/release/Benchmarks compare $(COMPARE_OPTIONS)
 
+compare-sync: release  ## compare `valet sync` with pass, gopass, and KeePassXC; COMPARE_OPTIONS="--quick" only shows that it works
+	$(SWIFT) build --package-path Benchmarks -c release
+	Benchmarks/.build/release/Benchmarks compare-sync $(COMPARE_OPTIONS)
+
 instructions: install-dependencies  ## count the instructions of Valet's calls in a release build, with callgrind
 	@Scripts/instructions.sh
 
-install-peers:   ## install the other keychains that `make compare` measures
+install-peers:   ## install the other programs that `make compare` and `make compare-sync` measure
 	@Scripts/install-peers.sh
 
 fuzz: install-dependencies  ## fuzz all parsers, a minute each; FUZZ_SECONDS=600 for longer, FUZZ_TARGETS="row secitem" for some

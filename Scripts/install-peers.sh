@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the keychains that `make compare` measures beside Valet: libsecret with gnome-keyring, python-keyring, pass, and KeePassXC.
+# Installs the programs that `make compare` measures beside Valet: libsecret with gnome-keyring, python-keyring, pass, and KeePassXC; and those that
+# `make compare-sync` measures: pass, gopass, and git-remote-gcrypt with git, and KeePassXC.
 # For Debian and Ubuntu only.
-# Nothing else needs them, and the comparison leaves out a keychain that is not installed.
+# Nothing else needs them, and a comparison leaves out a program that is not installed.
 set -euo pipefail
 
 packages=(
@@ -9,6 +10,7 @@ packages=(
     python3-keyring python3-secretstorage
     pass tree gnupg
     keepassxc
+    git gopass git-remote-gcrypt
 )
 if ! command -v apt-get >/dev/null 2>&1; then
     echo "apt-get is not available. Install these packages (names as on Debian): ${packages[*]}" >&2

@@ -5,7 +5,8 @@ struct ChartGroup {
     struct Bar {
         let label: String
         let role: Contestant.Role
-        let latency: Latency
+        let median: Double
+        let p99: Double
     }
 
     let title: String
@@ -40,6 +41,10 @@ struct ChartGroup {
 }
 
 extension ChartGroup.Bar {
+    init(label: String, role: Contestant.Role, latency: Latency) {
+        self.init(label: label, role: role, median: latency.medianMicroseconds, p99: latency.p99Microseconds)
+    }
+
     init(_ row: Row) {
         let label: String
         switch (row.contestant, row.operation) {

@@ -6,17 +6,10 @@ extension Comparison {
         let format: Int
     }
 
-    package func json() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        encoder.dateEncodingStrategy = .iso8601
-        return try encoder.encode(self) + Data("\n".utf8)
-    }
+    package func json() throws -> Data { try ReportFile.encoder.encode(self) + Data("\n".utf8) }
 
     package init(json: Data) throws {
-        let decoder = JSONDecoder()
-        decoder.dateDecodingStrategy = .iso8601
-        self = try decoder.decode(Comparison.self, from: json)
+        self = try ReportFile.decoder.decode(Comparison.self, from: json)
         guard format == Self.currentFormat else { throw UnknownFormat(format: format) }
     }
 }

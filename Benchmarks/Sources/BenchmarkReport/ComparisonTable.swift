@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
 
 /// A comparison as plain text.
 package struct ComparisonTable {
@@ -10,16 +9,9 @@ package struct ComparisonTable {
     }
 
     package var text: String {
-        let parts = [
-            heading, rows, memory, goals,
-            comparison.absences.map { "Not here: \($0.contestant.rawValue): \($0.reason)" }.joined(separator: "\n"),
-            comparison.notes.map { "Note: " + $0 }.joined(separator: "\n"),
-        ]
-        return parts.filter { !$0.isEmpty }.joined(separator: "\n\n") + "\n"
-    }
-
-    private var heading: String {
-        "\(comparison.date.formatted(.iso8601))  \(comparison.command)\n\(comparison.machine.summary)"
+        ReportText.make(
+            date: comparison.date, command: comparison.command, machine: comparison.machine, tables: [rows, memory, goals],
+            absences: comparison.absences, notes: comparison.notes)
     }
 
     private var rows: String {

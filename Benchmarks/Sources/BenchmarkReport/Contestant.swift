@@ -14,6 +14,11 @@ package enum Contestant: String, Codable, CaseIterable, Sendable {
     case pass
     case keePassXC = "keepassxc-cli"
     case gnomeKeyringDaemon = "gnome-keyring-daemon"
+    case valetSync = "valet sync"
+    case passWithGit = "pass with git"
+    case passWithGcrypt = "pass with git-remote-gcrypt"
+    case gopassWithGit = "gopass with git"
+    case keePassXCMerge = "keepassxc-cli merge"
 
     /// The role of a contestant in the comparison.
     package enum Role: Sendable {
@@ -26,8 +31,10 @@ package enum Contestant: String, Codable, CaseIterable, Sendable {
     package var role: Role {
         switch self {
         case .rawSQLite, .bareAppend, .aesGCM: .limit
-        case .valet, .valetCommand: .ours
-        case .libsecret, .secretTool, .pythonKeyring, .keyringCommand, .pass, .keePassXC, .gnomeKeyringDaemon: .peer
+        case .valet, .valetCommand, .valetSync: .ours
+        case .libsecret, .secretTool, .pythonKeyring, .keyringCommand, .pass, .keePassXC, .gnomeKeyringDaemon,
+            .passWithGit, .passWithGcrypt, .gopassWithGit, .keePassXCMerge:
+            .peer
         }
     }
 }

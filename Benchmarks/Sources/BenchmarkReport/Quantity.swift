@@ -25,10 +25,12 @@ package enum Quantity {
         }
     }
 
-    /// Returns a power of ten without trailing zeros after the decimal point.
-    package static func decade(microseconds: Double) -> String {
-        let words = time(microseconds: microseconds).split(separator: " ")
-        return "\(words[0].split(separator: ".")[0]) \(words[1])"
+    package static func size(bytes: Double) -> String {
+        switch bytes {
+        case ..<1_000: short(bytes) + " B"
+        case ..<1_000_000: short(bytes / 1_000) + " KB"
+        default: short(bytes / 1_000_000) + " MB"
+        }
     }
 
     /// Returns a number with commas as thousands separators.

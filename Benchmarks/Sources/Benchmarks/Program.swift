@@ -4,7 +4,7 @@ import Foundation
 
 /// The benchmark: measures in child processes, each with a keychain in a temporary folder, and prints one table.
 ///
-/// `compare` compares Valet with its peers; without it, Valet is measured in more detail.
+/// `compare` compares Valet with its peers, and `compare-sync` how they synchronize; without these, Valet is measured in more detail.
 @main
 enum Program {
     static let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
@@ -17,6 +17,10 @@ enum Program {
         if arguments.first == "compare" {
             guard let options = CompareOptions(Array(arguments.dropFirst())) else { refuse(CompareOptions.usage) }
             return try CompareRun.run(options)
+        }
+        if arguments.first == "compare-sync" {
+            guard let options = SyncOptions(Array(arguments.dropFirst())) else { refuse(SyncOptions.usage) }
+            return try SyncRun.run(options)
         }
         guard let options = Options(arguments) else { refuse(Options.usage) }
         try MeasuredRun.run(options)

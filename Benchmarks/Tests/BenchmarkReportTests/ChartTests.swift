@@ -6,10 +6,11 @@ import Testing
 @testable import BenchmarkReport
 
 struct ChartTests {
-    private let svg = ComparisonChart(ComparisonFixture.comparison()).svg
+    static let charts = [ComparisonChart(ComparisonFixture.comparison()).svg, SyncChart(SyncFixture.comparison()).svg]
+    private let svg = charts[0]
 
-    @Test("The chart is well-formed XML for any machine name")
-    func wellFormed() throws {
+    @Test("The chart is well-formed XML for any machine name", arguments: charts)
+    func wellFormed(svg: String) throws {
         let document = Parsed(svg)
         #expect(document.isWellFormed)
         #expect(document.elements.first?.name == "svg")
@@ -34,8 +35,17 @@ struct ChartTests {
         #expect(!svg.contains("url("))
     }
 
-    @Test("All bars, whiskers, and labels are within the picture")
-    func insideThePicture() throws {
+    @Test("Bytes and times have scales of their own")
+    func panels() {
+        let text = Parsed(Self.charts[1]).text
+        #expect(text.contains("700 B"))
+        #expect(text.contains("2.00 s"))
+        #expect(text.contains("Catching up with missed changes, 10,000 changes, 1,000 items"))
+        for mark in ["100 B", "1 KB", "1 s", "10 s"] { #expect(text.contains(mark)) }
+    }
+
+    @Test("All bars, whiskers, and labels are within the picture", arguments: charts)
+    func insideThePicture(svg: String) throws {
         let document = Parsed(svg)
         let width = try #require(document.elements.first?.attributes["width"].flatMap(Double.init))
         for element in document.elements {

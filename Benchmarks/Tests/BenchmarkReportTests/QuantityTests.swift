@@ -19,8 +19,16 @@ struct QuantityTests {
         #expect(Quantity.time(microseconds: 21.04) == "21.0 µs")
         #expect(Quantity.time(microseconds: 1_500) == "1.50 ms")
         #expect(Quantity.time(microseconds: 2_000_000) == "2.00 s")
-        #expect(Quantity.decade(microseconds: 10) == "10 µs")
-        #expect(Quantity.decade(microseconds: 1_000_000) == "1 s")
+        #expect(MeasuredUnit.microseconds.decade(10) == "10 µs")
+        #expect(MeasuredUnit.microseconds.decade(1_000_000) == "1 s")
+    }
+
+    @Test("Sizes have the unit with the shortest text")
+    func sizes() {
+        #expect(Quantity.size(bytes: 999) == "999 B")
+        #expect(Quantity.size(bytes: 1_500) == "1.50 KB")
+        #expect(Quantity.size(bytes: 2_000_000) == "2.00 MB")
+        #expect(MeasuredUnit.bytes.decade(10_000) == "10 KB")
     }
 
     @Test("Thousands are grouped", arguments: [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_000_000, "-1,000,000")])

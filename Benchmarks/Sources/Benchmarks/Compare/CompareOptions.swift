@@ -20,7 +20,9 @@ struct CompareOptions {
     var sampleCount = 5_000
     var includesPeers = true
     var onlyRedraws = false
-    var output = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    var output = Self.resultsFolder
+
+    static let resultsFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "Results").path
 
     /// Nil when the arguments are not understood.

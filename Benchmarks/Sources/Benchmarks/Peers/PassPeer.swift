@@ -7,18 +7,18 @@ final class PassPeer: CommandPeer {
     let contestant = Contestant.pass
     let sampleCount = 15
     private let environment: [String: String]
+    private let key: GnuPGKey
 
     /// `home` is an empty folder.
     init(home: String) throws {
         try Peer.require(["pass", "gpg"], packages: "pass gnupg")
-        let (keys, store) = (home + "/gpg", home + "/store")
-        environment = Peer.environment(home: home, ["GNUPGHOME": keys, "PASSWORD_STORE_DIR": store])
-        try FileManager.default.createDirectory(
-            atPath: keys, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let store = home + "/store"
+        key = try Peer.attempt {
+            try GnuPGKey(folder: home + "/gpg", environment: Peer.environment(home: home, ["PASSWORD_STORE_DIR": store]))
+        }
+        environment = key.environment
         try Peer.attempt {
-            let noPassphrase = ["--pinentry-mode", "loopback", "--passphrase", ""]
-            try run("gpg", ["--batch", "--quiet"] + noPassphrase + ["--quick-generate-key", Peer.service, "default", "default", "never"])
-            try run("pass", ["init", Peer.service])
+            try run("pass", ["init", GnuPGKey.user])
             try run("pass", ["insert", "-m", "-f", FilledValet.key(0)], input: FilledValet.value + "\n")
         }
         // Each entry is a file. A thousand commands that each encrypt one would take minutes.
@@ -28,13 +28,7 @@ final class PassPeer: CommandPeer {
         }
     }
 
-    /// Ends the agent that gpg has started, and removes its sockets outside the folder.
-    func end() {
-        try? Command("gpgconf", ["--kill", "all"], environment: environment).run()
-        try? Command("gpgconf", ["--remove-socketdir"], environment: environment).run()
-    }
-
-    deinit { end() }
+    func end() { key.end() }
 
     func command(_ operation: KeychainOperation, _ index: Int) -> Command? {
         switch operation {

@@ -10,18 +10,23 @@ struct ValetCommand: CommandPeer {
     private let environment: [String: String]
 
     init(keychainHome: String) throws {
-        program =
-            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent().appending(path: ".build/release/valet").path
-        guard FileManager.default.isExecutableFile(atPath: program) else {
-            throw Peer.Unavailable(reason: "\(program) is not there: run `make release`")
-        }
+        program = try Self.program()
         // The items belong to this program, which created them.
         environment = [
             "KEYCHAIN_HOME": keychainHome, "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
             "VALET_IDENTIFIER": FilledValet.identifier, "VALET_ACCESSIBILITY": "when-unlocked",
             "VALET_APP": URL(filePath: Program.path).lastPathComponent,
         ]
+    }
+
+    /// Returns the path of the release build.
+    static func program() throws -> String {
+        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appending(path: ".build/release/valet").path
+        guard FileManager.default.isExecutableFile(atPath: path) else {
+            throw Peer.Unavailable(reason: "\(path) is not there: run `make release`")
+        }
+        return path
     }
 
     func command(_ operation: KeychainOperation, _ index: Int) -> Command? {

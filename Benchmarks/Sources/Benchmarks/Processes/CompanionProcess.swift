@@ -37,6 +37,13 @@ final class CompanionProcess {
         }
     }
 
+    /// Ends a program that does not exit at the end of its input, as Ctrl-C does.
+    func interrupt() {
+        guard inputEnd >= 0 else { return }
+        process.interrupt()
+        end()
+    }
+
     /// Ends the program and waits for it, for a limited time.
     func end(timeoutSeconds: Double = 10) {
         guard inputEnd >= 0 else { return }

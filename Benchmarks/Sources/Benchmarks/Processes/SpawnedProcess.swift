@@ -61,6 +61,9 @@ struct SpawnedProcess {
         self.processID = processID
     }
 
+    /// Asks the process to end, as Ctrl-C does; the caller still has to wait for it.
+    func interrupt() { _ = kill(processID, SIGINT) }
+
     /// Waits for the process to exit, and kills it at the deadline.
     func wait(timeoutSeconds: Double) throws -> Ending {
         var status: Int32 = 0
