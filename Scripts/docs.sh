@@ -77,6 +77,15 @@ for path in catalog.glob("*.md"):
 PYTHON
 }
 
+# Puts the charts that articles show from Benchmarks/Results into the catalog, outside of which `docc` finds no pictures.
+copy_charts() {
+    local charts=../../../Benchmarks/Results/ chart
+    for chart in $(grep -oh "]($charts[a-z-]*\.svg)" "$1"/*.md | sed 's|.*/||; s|)||' | sort -u); do
+        cp "Benchmarks/Results/$chart" "$1/"
+    done
+    sed -i "s|]($charts|](|" "$1"/*.md
+}
+
 # Converts a catalog and symbols to an archive.
 convert() {
     local module=$1 options=()
@@ -90,6 +99,7 @@ convert() {
             sed -i '1a\\n@Metadata {\n    @TechnologyRoot\n}' "$work/ValetCLI.docc/ValetCLI.md"
             ;;
     esac
+    copy_charts "$work/$module.docc"
     link_articles "$work/$module.docc"
     [ -z "${HOSTING_BASE_PATH:-}" ] || options+=(--hosting-base-path "$HOSTING_BASE_PATH")
     docc convert "$work/$module.docc" --additional-symbol-graph-dir "$work/$module.symbols" --output-path "$work/$module.doccarchive" \
