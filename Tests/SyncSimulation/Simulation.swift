@@ -345,10 +345,14 @@ package struct Simulation {
                     }
                 }
                 let author = devices[index].id
-                // A restored machine may forget that it knew, and the owner of a recovery kit begins with what the storage shows.
+                // A restored machine may forget that it knew, and the owner of a recovery kit begins with what the storage shows. A device that a
+                // remaining one still takes for a member may read the batch, and say so.
+                let readers = remaining.reduce(into: Set(remaining.map { devices[$0].id })) { readers, index in
+                    readers.formUnion(devices[index].engine?.roster?.members.keys ?? [:].keys)
+                }
                 let isLate =
                     !faults.restores && !faults.clones && recoveryKit == nil
-                    && remaining.allSatisfy { devices[$0].engine?.roster?.removed.contains(author) == true }
+                    && devices.allSatisfy { !readers.contains($0.id) || $0.engine?.roster?.removed.contains(author) == true }
                 let batch = SealedBatch(
                     header: header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
                     isLate: isLate)
