@@ -6,14 +6,16 @@ import Testing
 
 /// When a device writes a checkpoint.
 @Suite struct CheckpointTests {
-    @Test func `an agent that starts reads what the checkpoints cover before it decides to write one`() throws {
+    /// Three changes are enough for a checkpoint.
+    private var smallLimits: SyncLimits {
         var limits = SyncLimits()
         limits.uncoveredVersions = 8
-        var bench = try EngineBench([.owner], limits: limits)
-        for value in 0..<3 {
-            bench.put(0, 1, date: bench.now, value: UInt64(value))
-            try bench.run(0)
-        }
+        return limits
+    }
+
+    @Test func `an agent that starts reads what the checkpoints cover before it decides to write one`() throws {
+        var bench = try EngineBench([.owner], limits: smallLimits)
+        try bench.changeThreeTimes()
         #expect(bench.checkpointCount == 1)
 
         for _ in 0..<5 {
@@ -26,13 +28,8 @@ import Testing
     }
 
     @Test func `an agent that goes on after a sleep removes nothing because of a checkpoint that the storage has lost meanwhile`() throws {
-        var limits = SyncLimits()
-        limits.uncoveredVersions = 8
-        var bench = try EngineBench([.owner], limits: limits)
-        for value in 0..<3 {
-            bench.put(0, 1, date: bench.now, value: UInt64(value))
-            try bench.run(0)
-        }
+        var bench = try EngineBench([.owner], limits: smallLimits)
+        try bench.changeThreeTimes()
         try bench.run(0)
         #expect(bench.checkpointCount == 1)
         bench.now += 6 * 86_400
@@ -45,19 +42,14 @@ import Testing
     }
 
     @Test func `small checkpoints of one writer keep no other one from writing its own`() throws {
-        var limits = SyncLimits()
-        limits.uncoveredVersions = 8
-        var bench = try EngineBench([.owner, .writer], limits: limits)
+        var bench = try EngineBench([.owner, .writer], limits: smallLimits)
         bench.put(1, 9, date: bench.now, value: 9, .whenUnlocked)
         try bench.exchange([0, 1])
         for _ in 0..<20 {
             bench.now += 1
             try bench.publishEmptyCheckpoint(of: 1)
         }
-        for value in 0..<3 {
-            bench.put(0, 1, date: bench.now, value: UInt64(value))
-            try bench.run(0)
-        }
+        try bench.changeThreeTimes()
         try bench.run(0)
         #expect(bench.checkpointCount == 21)
     }
@@ -93,6 +85,14 @@ import Testing
 
 extension EngineBench {
     fileprivate var checkpointCount: Int { objects.keys.count { $0.utf8.first == UInt8(ascii: "c") } }
+
+    /// Sends three changes of one item of the first device.
+    fileprivate mutating func changeThreeTimes() throws {
+        for value: UInt64 in 0..<3 {
+            put(0, 1, date: now, value: value)
+            try run(0)
+        }
+    }
 
     /// Publishes a checkpoint without a piece.
     fileprivate mutating func publishEmptyCheckpoint(of device: Int) throws {

@@ -71,7 +71,7 @@ package struct DatedBackSearch {
         roles = [:]
     }
 
-    /// Founds a circle of three to five owners, each of which any earlier one admits; returns their number, and that of their statements.
+    /// Founds a circle of three to five owners, each of which any earlier one admits; returns their number.
     private mutating func foundCircle() throws -> Int {
         let ownerCount = 3 + random.below(3)
         try foundCircle(ownerCount: ownerCount)
