@@ -3,26 +3,49 @@ internal import KeychainCore
 
 /// Receiving batches.
 extension EngineStep {
-    /// Applies an unread batch.
+    /// Applies an unread batch that was read.
     ///
     /// If it stays unread and does not wait, it is of no use until something changes.
-    mutating func receiveBatch(_ batch: ListedBatch, _ bytes: [UInt8]) throws(KeychainFailure) {
-        let author = batch.device
-        guard let frame = parsed(by: author, { () throws(FormatError) in try BatchFrame(bytes) }) else { return }
-        guard let mark = authenticMark(frame, batch), try isWanted(batch) else { return }
+    mutating func receiveBatch(_ listed: ListedBatch, _ bytes: [UInt8]) throws(KeychainFailure) {
+        if let frame = parsed(by: listed.device, { () throws(FormatError) in try BatchFrame(bytes) }),
+            let mark = authenticMark(frame, listed)
+        {
+            try receive(AuthenticBatch(listed: listed, frame: frame, mark: mark))
+        } else {
+            engine.memory.rejected.insert(listed.name)
+        }
+    }
+
+    /// Applies the batches that were received before a batch that has been read now.
+    mutating func receiveReleased() throws(KeychainFailure) {
+        while let batch = engine.memory.unread.takeReleased() {
+            observe(.releasedBatch)
+            try receive(batch)
+        }
+    }
+
+    private mutating func receive(_ batch: AuthenticBatch) throws(KeychainFailure) {
+        try apply(batch)
+        guard try !ledger.isRead(batch.listed.origin), !engine.memory.unread.isWaiting(batch.listed) else { return }
+        engine.memory.rejected.insert(batch.listed.name)
+    }
+
+    private mutating func apply(_ batch: AuthenticBatch) throws(KeychainFailure) {
+        let (author, frame, mark) = (batch.listed.device, batch.frame, batch.mark)
+        guard try isWanted(batch.listed) else { return }
         if mark.number > 1, !isPlanted(.chainNotChecked) {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
             guard try ledger.isRead(previous) else {
                 // Of a removed device, a batch that counts makes its predecessors count.
                 if roster.removed.contains(author) { try permit(previous) }
                 observe(.waitedForPredecessor)
-                engine.memory.unread.wait(batch, for: previous)
+                engine.memory.unread.wait(batch, for: previous, heldByteLimit: limits.heldByteCount)
                 return
             }
         }
         guard let key = try laneKey(frame.header.laneKey) else {
             observe(.waitedForKey)
-            engine.memory.withoutKey.insert(batch.name)
+            engine.memory.withoutKey.insert(batch.listed.name)
             return
         }
         guard let content = try openContent(frame, key), let summaries = try summaries(content, frame.header.lane) else {

@@ -81,6 +81,17 @@ extension EngineStep {
         while engine.memory.reading.count < limits.concurrentReads, let batch = try nextReadableBatch() {
             engine.memory.unread.removeNext()
             request(batch.name, atMost: BatchFrame.largestByteCount)
+            try requestSuccessors(of: batch)
+        }
+    }
+
+    /// Requests the batches that follow one in its log before it has arrived, because each read may take long.
+    private mutating func requestSuccessors(of batch: ListedBatch) throws(KeychainFailure) {
+        while engine.memory.reading.count < limits.concurrentReads, engine.memory.unread.heldByteCount < limits.heldByteCount,
+            let next = engine.memory.unread.next(after: batch)
+        {
+            guard !isSetAside(next.name), try isWanted(next) else { return }
+            request(next.name, atMost: BatchFrame.largestByteCount)
         }
     }
 
@@ -173,7 +184,6 @@ extension EngineStep {
             let batch = ListedBatch(device: device, origin: origin)
             guard try !ledger.isRead(origin) else { return try restoreContents(of: batch, bytes) }
             try receiveBatch(batch, bytes)
-            if try !ledger.isRead(origin), !engine.memory.unread.isWaiting(batch) { engine.memory.rejected.insert(name) }
         case .checkpoint(let hash): try receiveCheckpoint(hash, bytes, name: name)
         case .piece(let hash):
             if try !receivePiece(hash, bytes) { engine.memory.rejected.insert(name) }

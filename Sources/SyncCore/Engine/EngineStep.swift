@@ -84,6 +84,7 @@ struct EngineStep {
         case .command(let command): try perform(command)
         }
         if !engine.memory.receivedStatements.isEmpty, !isReadingStatements { try addReceivedStatements() }
+        if isFolded { try receiveReleased() }
         if !foldsFirst { try fold() }
         if isFolded {
             try checkContents()

@@ -76,6 +76,10 @@ package struct SyncLimits: Sendable {
     package var batchByteCount = 262_144
     package var pieceByteCount = 245_760
     package var concurrentReads = 64
+    /// The size of all batches together that are kept in memory until their predecessors are read.
+    ///
+    /// As large as one batch, because all of them may be applied in one step.
+    package var heldByteCount = 262_144
     /// The number of statements of one device that count.
     package var statementsOfDevice = 4_096
     /// The number of statements of all devices that are stored.

@@ -24,6 +24,7 @@ package enum SyncObservation: String, CaseIterable, Sendable {
     case readRemoved = "read a batch of a removed device that another had read"
     case reportedMarks = "sealed a batch to report marks"
     case waitedForPredecessor = "waited for a predecessor"
+    case releasedBatch = "applied a batch that was received before its predecessor"
     case waitedForKey = "waited for a lane key"
     case waitedForUnlock = "an item waited for an unlock to be shown"
     case keptEqual = "replaced a version of equal content"

@@ -18,8 +18,15 @@ struct UnreadBatches {
     /// Batches that wait for another one, their predecessor.
     private var waiting: Set<ListedBatch> = []
     private var waitingFor: [Origin: [ListedBatch]] = [:]
+    /// Those among them that were received and are not too large together; the others are read again.
+    private var held: [ListedBatch: AuthenticBatch] = [:]
+    private(set) var heldByteCount = 0
+    /// Batches that were held until now, as their predecessor was read.
+    private var released: [AuthenticBatch] = []
     /// Batches that may be readable, the next one last.
     private(set) var queue: [ListedBatch] = []
+    /// The last batch of each log that `next(after:)` has returned.
+    private var readAhead: [LogID: ListedBatch] = [:]
 
     mutating func insert(_ batch: ListedBatch, isOwn: Bool, isReachable: Bool, isPermitted: Bool) {
         if isOwn { own.insert(batch) }
@@ -41,15 +48,36 @@ struct UnreadBatches {
 
     mutating func removeNext() { _ = queue.popLast() }
 
+    /// Returns the next batch to read of a log in which `batch` is being read, although its predecessor has not arrived yet.
+    ///
+    /// Nil at a fork, and at the end of the log.
+    mutating func next(after batch: ListedBatch) -> ListedBatch? {
+        let log = batch.origin.log
+        let last = readAhead[log].map { max($0, batch) } ?? batch
+        let (number, isOverflow) = last.origin.number.addingReportingOverflow(1)
+        guard !isOverflow, let origins = successors[log]?[number], origins.count == 1, let batches = all[origins[0]], batches.count == 1
+        else { return nil }
+        readAhead[log] = batches[0]
+        return batches[0]
+    }
+
     mutating func permit(_ origin: Origin) {
         guard let batches = all[origin], permitted.insert(origin).inserted else { return }
         queue += batches
     }
 
-    mutating func wait(_ batch: ListedBatch, for predecessor: Origin) {
-        guard waiting.insert(batch).inserted else { return }
-        waitingFor[predecessor, default: []].append(batch)
+    /// Lets a batch wait; it is held if all held ones together stay below the limit, and else read again.
+    mutating func wait(_ batch: AuthenticBatch, for predecessor: Origin, heldByteLimit: Int) {
+        let name = batch.listed
+        guard waiting.insert(name).inserted else { return }
+        waitingFor[predecessor, default: []].append(name)
+        guard heldByteCount + batch.byteCount <= heldByteLimit else { return }
+        heldByteCount += batch.byteCount
+        held[name] = batch
     }
+
+    /// Returns a batch that was held until its predecessor was read.
+    mutating func takeReleased() -> AuthenticBatch? { released.popLast() }
 
     mutating func noteRead(_ origin: Origin) {
         for batch in all.removeValue(forKey: origin) ?? [] { own.remove(batch) }
@@ -57,7 +85,12 @@ struct UnreadBatches {
         permitted.remove(origin)
         for batch in waitingFor.removeValue(forKey: origin) ?? [] {
             waiting.remove(batch)
-            queue.append(batch)
+            if let received = held.removeValue(forKey: batch) {
+                heldByteCount -= received.byteCount
+                released.append(received)
+            } else {
+                queue.append(batch)
+            }
         }
         // The number comes from another device, and may be the largest.
         let (next, isOverflow) = origin.number.addingReportingOverflow(1)
@@ -84,4 +117,13 @@ struct ListedBatch: Hashable, Comparable {
     static func < (left: ListedBatch, right: ListedBatch) -> Bool {
         left.origin == right.origin ? left.device < right.device : left.origin < right.origin
     }
+}
+
+/// A batch whose signature is that of the device in its name.
+struct AuthenticBatch {
+    let listed: ListedBatch
+    let frame: BatchFrame
+    let mark: LogMark
+
+    var byteCount: Int { frame.sealed.ciphertext.count }
 }

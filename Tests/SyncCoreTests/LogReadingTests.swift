@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import SyncCore
+import SyncSimulation
+import Testing
+
+/// The batches of a log are requested before their predecessors have arrived, and applied in the order of the log.
+@Suite struct LogReadingTests {
+    @Test func `batches that arrive in the reverse order are each read once`() throws {
+        var bench = try EngineBench()
+        try bench.sendChanges(count: 40)
+        let requested = try bench.receiveLastFirst(1)
+        #expect(bench.value(1, 1) == 40)
+        #expect(requested.count == 40 && Set(requested).count == 40)
+    }
+
+    @Test func `batches that are not held because they are too large together are read again`() throws {
+        var limits = SyncLimits()
+        limits.heldByteCount = 1_000
+        var bench = try EngineBench(limits: limits)
+        try bench.sendChanges(count: 40)
+        let requested = try bench.receiveLastFirst(1)
+        #expect(bench.value(1, 1) == 40)
+        #expect(Set(requested).count == 40 && requested.count > 40)
+    }
+
+    @Test func `a long log is requested in parts, and a part that is lost ends it`() throws {
+        var limits = SyncLimits()
+        // No checkpoint makes up for it.
+        limits.uncoveredVersions = 1_000
+        var bench = try EngineBench(limits: limits)
+        try bench.sendChanges(count: 100)
+        let lost = try #require(bench.objects.keys.filter { $0.utf8.first == UInt8(ascii: "b") }.sorted().dropFirst(80).first)
+        let bytes = bench.objects[lost]
+        bench.objects[lost] = [1]
+        _ = try bench.receiveLastFirst(1)
+        #expect(bench.value(1, 1) == 80)
+
+        bench.objects[lost] = bytes
+        _ = try bench.receiveLastFirst(1)
+        #expect(bench.value(1, 1) == 100)
+    }
+
+    @Test func `a batch that is held while its author is removed is not applied`() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        try bench.exchange([0, 1, 2])
+        try bench.sendChanges(count: 2, of: 2)
+        var reads = try bench.begin(1)
+        #expect(reads.count == 2)
+        _ = try bench.perform(reads.removeLast(), of: 1)
+        try bench.run(1, .command(.remove(bench.machines[2].id)))
+        _ = try bench.perform(reads, of: 1)
+        #expect(bench.value(1, 1) == nil)
+    }
+}
+
+extension EngineBench {
+    /// Changes one item so often, each time in a batch of its own.
+    fileprivate mutating func sendChanges(count: Int, of device: Int = 0) throws {
+        for value in 1...count {
+            put(device, 1, date: now + Double(value), value: UInt64(value))
+            try run(device)
+        }
+    }
+
+    /// Wakes a device, and performs all effects until only reads of batches are left; returns these.
+    fileprivate mutating func begin(_ device: Int) throws -> [SyncEffect] {
+        var waiting = try step(device, .wake)
+        while let index = waiting.firstIndex(where: { !$0.isReadOfBatch }) {
+            waiting += try perform(waiting.remove(at: index), of: device)
+        }
+        return waiting
+    }
+
+    /// Wakes a device, and lets what it reads arrive in the reverse order; returns the names of the batches that it has read.
+    fileprivate mutating func receiveLastFirst(_ device: Int) throws -> [String] {
+        var waiting = try begin(device)
+        var names: [String] = []
+        while let effect = waiting.popLast() {
+            if case .read(let name, _) = effect, effect.isReadOfBatch { names.append(name) }
+            waiting += try perform(effect, of: device)
+        }
+        return names
+    }
+}
+
+extension SyncEffect {
+    fileprivate var isReadOfBatch: Bool { if case .read(let name, _) = self { name.utf8.first == UInt8(ascii: "b") } else { false } }
+}
