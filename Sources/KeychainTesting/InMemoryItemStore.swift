@@ -78,7 +78,7 @@ package final class InMemoryItemStore: ItemStore {
     // MARK: Changes
 
     func contentVersion() -> ContentVersion {
-        contents.withLock { ContentVersion(change: $0.change, lockEpoch: $0.lockEpoch) }
+        contents.withLock { ContentVersion(change: $0.change, lockEpoch: $0.lockEpoch, syncEngine: $0.ledger?.settings[.engine]) }
     }
 
     /// Calls `onChange` after each write, on the thread of the writer, until the result is canceled.

@@ -54,7 +54,7 @@ struct Machine {
 
     /// Does what a person has asked for.
     func perform(_ command: SyncCommand) async throws {
-        _ = try await EngineHost(keychain, clock: SystemClock()).step(.command(command))
+        _ = try await EngineHost(keychain, clock: SystemClock()).step([.command(command)])
     }
 
     func put(_ account: String, _ secret: String, _ accessibility: ItemAccessibility = .afterFirstUnlock) throws {

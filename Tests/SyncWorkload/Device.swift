@@ -107,7 +107,7 @@ struct Device {
 
     /// Does what a person has asked for.
     private func perform(_ command: SyncCommand, _ clock: Clock) async throws {
-        _ = try await EngineHost(keychain, clock: clock).step(.command(command))
+        _ = try await EngineHost(keychain, clock: clock).step([.command(command)])
     }
 }
 

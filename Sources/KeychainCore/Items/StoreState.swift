@@ -4,13 +4,17 @@
 package struct ContentVersion: Hashable, Sendable {
     private let change: Identifier128
     package let lockEpoch: LockEpoch
+    private let syncEngine: [UInt8]?
 
     /// - Parameters:
-    ///   - change: Random, new for each committed change.
+    ///   - change: Random, new for each committed change of items.
     ///   - lockEpoch: Advances with each lock.
-    package init(change: Identifier128, lockEpoch: LockEpoch) {
+    ///   - syncEngine: The engine of synchronization that has made the last step, if any. Another one does what a person has asked another process for,
+    ///     and a running agent then has something to send.
+    package init(change: Identifier128, lockEpoch: LockEpoch, syncEngine: [UInt8]?) {
         self.change = change
         self.lockEpoch = lockEpoch
+        self.syncEngine = syncEngine
     }
 }
 

@@ -8,7 +8,9 @@ extension SQLiteItemStore {
     package func contentVersion() throws(KeychainFailure) -> ContentVersion {
         try withReader { session throws(KeychainFailure) in
             guard let stateGuard else { throw KeychainFailure(.internal, "the state of the store is not known", subject: .store) }
-            return ContentVersion(change: try session.storedState(stateGuard.cipher).id, lockEpoch: try session.lockEpoch())
+            return ContentVersion(
+                change: try session.storedState(stateGuard.cipher).id, lockEpoch: try session.lockEpoch(),
+                syncEngine: try session.isSynchronizing() ? try session.setting(.engine) : nil)
         }
     }
 

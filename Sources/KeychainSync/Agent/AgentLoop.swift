@@ -3,24 +3,16 @@
 internal import KeychainCore
 internal import Logging
 internal import SyncCore
+internal import Synchronization
 
 /// Turns hints, timers, and results of the storage into events of the engine, and performs what it asks for.
 ///
 /// A round begins only once everything that the one before asked for has ended, so however many hints come, one more round follows.
 final class AgentLoop {
-    enum Input: Sendable {
-        case storageChanged
-        case keychainChanged
-        case timer
-        /// A call of the storage has ended; nil if nothing follows from it.
-        case ended(SyncEvent?, SyncStorageError?)
-        case stop
-    }
-
     private let host: EngineHost
     private let storage: CircleStorage
     private let clock: any WallClock
-    private let inbox: AsyncStream<Input>.Continuation
+    private let inbox: AgentInbox
     private let log = Logger(label: "keychain.sync")
 
     private var callCount = 0
@@ -42,7 +34,7 @@ final class AgentLoop {
     /// The first alarm in the present round that ends a run which ends when it is quiet.
     private var roundAlarm: SyncFailure?
 
-    init(_ host: EngineHost, _ storage: CircleStorage, clock: any WallClock, inbox: AsyncStream<Input>.Continuation) {
+    init(_ host: EngineHost, _ storage: CircleStorage, clock: any WallClock, inbox: AgentInbox) {
         self.host = host
         self.storage = storage
         self.clock = clock
@@ -55,10 +47,25 @@ final class AgentLoop {
     ///
     /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed`, and with `endsWhenQuiet` also
     /// `.storage`, `.deletionsWait`, `.newerVersion`, and the first failure of the keychain.
-    func run(_ inputs: AsyncStream<Input>, endsWhenQuiet: Bool) async throws(SyncFailure) {
+    func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
         self.endsWhenQuiet = endsWhenQuiet
         try await proceed()
-        for await input in inputs {
+        while true {
+            try await handle(await inbox.receive())
+            guard callCount == 0 else { continue }
+            if isStopping { return }
+            if endsWhenQuiet, !isRoundDue, !hasProgressed {
+                if let roundError { throw SyncFailure(.storage, roundError.reason) }
+                if let roundAlarm { throw roundAlarm }
+                return
+            }
+            try await proceed()
+        }
+    }
+
+    private func handle(_ inputs: [AgentInput]) async throws(SyncFailure) {
+        var events: [SyncEvent] = []
+        for input in inputs {
             switch input {
             case .storageChanged: isRoundDue = true
             case .keychainChanged: areChangesDue = true
@@ -69,18 +76,30 @@ final class AgentLoop {
                 callCount -= 1
                 note(error)
                 if case .created = event { hasProgressed = true }
-                if let event, !isStopping { try await step(event) }
+                if let event { events.append(event) }
             case .stop: isStopping = true
             }
-            guard callCount == 0 else { continue }
-            if isStopping { return }
-            if endsWhenQuiet, !isRoundDue, !hasProgressed {
-                if let roundError { throw SyncFailure(.storage, roundError.reason) }
-                if let roundAlarm { throw roundAlarm }
-                return
-            }
-            try await proceed()
         }
+        guard !isStopping else { return }
+        var handledCount = 0
+        while handledCount < events.count {
+            let group = Self.group(of: events[handledCount...])
+            try await step(Array(group))
+            handledCount = group.endIndex
+        }
+    }
+
+    /// The first of `events` that share a transaction, and so a flush: without groups, a flush for each received object takes most of the time.
+    ///
+    /// A transaction keeps programs from writing, so a group is small. An object of the largest size is alone in its group.
+    private static func group(of events: ArraySlice<SyncEvent>) -> ArraySlice<SyncEvent> {
+        var byteCount = 0
+        let end = events.prefix(32).firstIndex { event in
+            if case .read(_, let bytes?) = event { byteCount += bytes.count }
+            return byteCount > 32_768
+        }
+        guard let end else { return events.prefix(32) }
+        return events[..<max(end, events.startIndex + 1)]
     }
 
     /// Begins what is due, if anything.
@@ -94,18 +113,18 @@ final class AgentLoop {
             roundAlarm = nil
             // Hints may be lost.
             wake(at: clock.now() + Self.longestPauseSeconds)
-            try await step(.wake)
+            try await step([.wake])
         } else if areChangesDue {
             areChangesDue = false
             // Most changes are of other items, or this agent's own.
-            if await host.mustLookAtItems() { try await step(.itemsChanged) }
+            if await host.mustLookAtItems() { try await step([.itemsChanged]) }
         }
     }
 
-    private func step(_ event: SyncEvent) async throws(SyncFailure) {
+    private func step(_ events: [SyncEvent]) async throws(SyncFailure) {
         let effects: [SyncEffect]
         do throws(KeychainFailure) {
-            effects = try await host.step(event)
+            effects = try await host.step(events)
             failureCount = 0
         } catch {
             if endsWhenQuiet { throw SyncFailure(error) }
@@ -189,20 +208,71 @@ final class AgentLoop {
             time,
             Task {
                 guard (try? await Task.sleep(for: .seconds(seconds))) != nil else { return }
-                inbox.yield(.timer)
+                inbox.send(.timer)
             }
         )
     }
 }
 
+/// What an agent's loop reacts to.
+enum AgentInput: Sendable {
+    case storageChanged
+    case keychainChanged
+    case timer
+    /// A call of the storage has ended; nil if nothing follows from it.
+    case ended(SyncEvent?, SyncStorageError?)
+    case stop
+}
+
+/// The inputs of one loop, in the order in which they were sent.
+///
+/// An `AsyncStream` ends when the task of its consumer is canceled. The loop then still waits for the calls that have begun. It also takes all
+/// inputs at once, so that they can share a transaction.
+final class AgentInbox: Sendable {
+    private struct State {
+        var inputs: [AgentInput] = []
+        var receiver: CheckedContinuation<[AgentInput], Never>?
+    }
+
+    private let state = Mutex(State())
+
+    func send(_ input: AgentInput) {
+        let receiver = state.withLock { state -> CheckedContinuation<[AgentInput], Never>? in
+            guard let receiver = state.receiver.take() else {
+                state.inputs.append(input)
+                return nil
+            }
+            return receiver
+        }
+        receiver?.resume(returning: [input])
+    }
+
+    /// Waits until there is an input, and takes all that there are.
+    ///
+    /// There is one receiver.
+    func receive() async -> [AgentInput] {
+        await withCheckedContinuation { receiver in
+            let inputs = state.withLock { state -> [AgentInput] in
+                guard !state.inputs.isEmpty else {
+                    state.receiver = receiver
+                    return []
+                }
+                defer { state.inputs = [] }
+                return state.inputs
+            }
+            if !inputs.isEmpty { receiver.resume(returning: inputs) }
+        }
+    }
+}
+
 /// A call of the storage, whose end is reported to the loop.
 private final class ReportedCall: Sendable {
-    private let inbox: AsyncStream<AgentLoop.Input>.Continuation
+    private let inbox: AgentInbox
     private let failure: SyncEvent?
     private let body: @Sendable () async throws(SyncStorageError) -> SyncEvent?
 
     init(
-        _ inbox: AsyncStream<AgentLoop.Input>.Continuation, orElse failure: SyncEvent?,
+        _ inbox: AgentInbox, orElse failure: SyncEvent?,
         _ body: @escaping @Sendable () async throws(SyncStorageError) -> SyncEvent?
     ) {
         self.inbox = inbox
@@ -214,9 +284,9 @@ private final class ReportedCall: Sendable {
 
     private func run() async {
         do throws(SyncStorageError) {
-            inbox.yield(.ended(try await body(), nil))
+            inbox.send(.ended(try await body(), nil))
         } catch {
-            inbox.yield(.ended(failure, error))
+            inbox.send(.ended(failure, error))
         }
     }
 }

@@ -34,16 +34,20 @@ package actor EngineHost {
         id = Identifier128(high: random.next(), low: random.next()).bytes
     }
 
-    /// Handles an event, and returns what has to be done now that it is committed.
+    /// Handles events in one transaction, and returns what has to be done now that it is committed.
     ///
     /// Throws `.notAvailable` if this device is in no circle, `.interactionNotAllowed` if the keychain was not unlocked since the machine was started,
     /// and the errors of the store.
-    package func step(_ event: SyncEvent) throws(KeychainFailure) -> [SyncEffect] {
-        try transact(rereadsKeys: event.mayFollowUnlock) { engine, now, transaction, isContinued throws(KeychainFailure) in
+    package func step(_ events: [SyncEvent]) throws(KeychainFailure) -> [SyncEffect] {
+        try transact(rereadsKeys: events.contains(where: \.mayFollowUnlock)) {
+            engine, now, transaction, isContinued throws(KeychainFailure) in
             var entropy = SystemRandomNumberGenerator()
+            var effects: [SyncEffect] = []
             // What an engine before this one had asked for is asked for again.
-            let event = isContinued || event.isCommand ? event : .wake
-            return try engine.step(event, now: now, entropy: &entropy, in: transaction)
+            for event in isContinued || events.contains(where: \.isCommand) ? events : [.wake] {
+                effects += try engine.step(event, now: now, entropy: &entropy, in: transaction)
+            }
+            return effects
         }
     }
 
@@ -51,7 +55,7 @@ package actor EngineHost {
     ///
     /// An exchange sends what follows from it.
     package func perform(_ command: SyncCommand) throws(SyncFailure) {
-        do throws(KeychainFailure) { _ = try step(.command(command)) } catch { throw SyncFailure(command: error) }
+        do throws(KeychainFailure) { _ = try step([.command(command)]) } catch { throw SyncFailure(command: error) }
     }
 
     /// Runs `body` with the engine, the time, and a transaction.

@@ -67,16 +67,16 @@ public final class SyncAgent: Sendable {
     public func runUntilQuiet() async throws(SyncFailure) { try await run(endsWhenQuiet: true) }
 
     private func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
-        let (inputs, inbox) = AsyncStream<AgentLoop.Input>.makeStream()
+        let inbox = AgentInbox()
         let observation: any ChangeObservation
         do throws(KeychainFailure) {
-            observation = try keychain.observeChanges { inbox.yield(.keychainChanged) }
+            observation = try keychain.observeChanges { inbox.send(.keychainChanged) }
         } catch {
             throw SyncFailure(error)
         }
         let storage = storage
         let hints = Task {
-            for await _ in storage.storage.changes() { inbox.yield(.storageChanged) }
+            for await _ in storage.storage.changes() { inbox.send(.storageChanged) }
         }
         defer {
             hints.cancel()
@@ -86,9 +86,9 @@ public final class SyncAgent: Sendable {
         }
         let loop = AgentLoop(host, storage, clock: clock, inbox: inbox)
         let result = await withTaskCancellationHandler {
-            await Self.result { () async throws(SyncFailure) in try await loop.run(inputs, endsWhenQuiet: endsWhenQuiet) }
+            await Self.result { () async throws(SyncFailure) in try await loop.run(endsWhenQuiet: endsWhenQuiet) }
         } onCancel: {
-            inbox.yield(.stop)
+            inbox.send(.stop)
         }
         try result.get()
     }

@@ -98,6 +98,44 @@ struct SyncAgentTests {
         }
     }
 
+    @Test("What a person asks another process for is sent by the agent at once, also where the storage gives no hints")
+    func commands() async throws {
+        try await withCircle { one, other, storage in
+            let agent = try SyncAgent(one.keychain, on: SilentStorage(folder: storage))
+            let run = Task { try await agent.run() }
+            for number in 1...10 {
+                try await one.perform(.rename(try #require(DeviceName("name \(number)"))))
+                try await expect("name \(number) is sent") {
+                    try one.keychain.readLedger { ledger throws(KeychainFailure) in
+                        try ledger.outgoingNames().isEmpty ? try ledger.setting(.toldName) == ledger.setting(.ownName) : false
+                    }
+                }
+            }
+            run.cancel()
+            try await run.value
+        }
+    }
+
+    @Test("A run that is canceled ends once the calls of the storage that it has begun have ended")
+    func cancellation() async throws {
+        try await withCircle { one, _, storage in
+            let gated = GatedStorage(storage)
+            try one.put("a", "1")
+            let agent = try SyncAgent(one.keychain, on: gated)
+            let run = Task { try await agent.run() }
+            await gated.creationBegins()
+            run.cancel()
+            let isCreated = Task {
+                try await run.value
+                return try await !storage.list("").isEmpty
+            }
+            // A run that does not wait ends meanwhile.
+            for _ in 0..<1_000 { await Task.yield() }
+            gated.open()
+            #expect(try await isCreated.value)
+        }
+    }
+
     @Test("A storage that is gone is waited for, and nothing is deleted")
     func missingStorage() async throws {
         try await withCircle { one, other, storage in
@@ -196,4 +234,45 @@ struct SyncAgentTests {
             #expect(try other.secret("a") == "1")
         }
     }
+}
+
+/// A folder in which nothing is created before the gate is opened.
+private final class GatedStorage: SyncStorage {
+    private let folder: FolderStorage
+    private let begun = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    private let gate = AsyncStream<Void>.makeStream()
+
+    init(_ folder: FolderStorage) { self.folder = folder }
+
+    var location: String { folder.location }
+
+    func creationBegins() async { for await _ in begun.stream { return } }
+    func open() { gate.continuation.finish() }
+
+    func list(_ folder: String) async throws(SyncStorageError) -> [String] { try await self.folder.list(folder) }
+    func read(_ name: String, atMost byteCount: Int) async throws(SyncStorageError) -> [UInt8]? {
+        try await folder.read(name, atMost: byteCount)
+    }
+    func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) -> SyncCreation {
+        begun.continuation.yield()
+        for await _ in gate.stream {}
+        return try await folder.create(name, bytes)
+    }
+    func remove(_ name: String) async throws(SyncStorageError) { try await folder.remove(name) }
+    func changes() -> AsyncStream<Void> { folder.changes() }
+}
+
+/// A folder whose changes are not reported.
+private struct SilentStorage: SyncStorage {
+    let folder: FolderStorage
+
+    var location: String { folder.location }
+
+    func list(_ folder: String) async throws(SyncStorageError) -> [String] { try await self.folder.list(folder) }
+    func read(_ name: String, atMost byteCount: Int) async throws(SyncStorageError) -> [UInt8]? {
+        try await folder.read(name, atMost: byteCount)
+    }
+    func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) -> SyncCreation { try await folder.create(name, bytes) }
+    func remove(_ name: String) async throws(SyncStorageError) { try await folder.remove(name) }
+    func changes() -> AsyncStream<Void> { AsyncStream { _ in } }
 }
