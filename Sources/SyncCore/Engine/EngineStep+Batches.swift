@@ -19,6 +19,8 @@ extension EngineStep {
     /// Applies the batches that were received before a batch that has been read now.
     mutating func receiveReleased() throws(KeychainFailure) {
         while let batch = engine.memory.unread.takeReleased() {
+            // A checkpoint that covers the predecessor may cover the batch too.
+            if try ledger.isRead(batch.listed.origin), !isPlanted(.appliesCoveredBatch) { continue }
             observe(.releasedBatch)
             try receive(batch)
         }
