@@ -62,7 +62,8 @@ public enum KeychainSync {
 
     /// Takes this keychain out of its circle.
     ///
-    /// The items stay, and the storage is not touched.
+    /// The items stay, and the storage is not touched. If the keychain enters the circle again, only what was written since is shared; what was
+    /// deleted there meanwhile does not come back. See ``unsharedItems()``.
     ///
     /// What was not sent yet is not sent any more. The other devices still list this one until an owner removes it. Older programs can write to the keychain again.
     ///
@@ -72,17 +73,17 @@ public enum KeychainSync {
     public static func leave() throws(SyncFailure) -> Int {
         let local = try LocalCircle.current()
         _ = try local.membership()
-        let count = try local.counts().shared
+        let counts = try local.counts()
         let lock: AgentLock?
         do throws(KeychainFailure) {
             lock = try local.keychain.lockForAgent()
-            if lock != nil { try local.keychain.stopSynchronizing() }
+            if lock != nil { try local.leave() }
         } catch {
             throw SyncFailure(error)
         }
         guard let lock else { throw SyncFailure(.agentRunning, "an agent synchronizes this keychain; stop it first") }
         withExtendedLifetime(lock) {}
-        return count
+        return counts.shared + counts.unshared
     }
 
     static func circles(in storage: any SyncStorage) async throws(SyncFailure) -> [CircleID] {

@@ -11,51 +11,9 @@ import Testing
 /// What people do with their devices, by the public interface.
 @Suite("A circle of devices")
 struct CircleTests {
-    /// Machines in no circle, and an empty folder that they share.
-    private struct Bench {
-        let directory: TemporaryDirectory
-        let one: Machine
-        let other: Machine
-        let storage: FolderStorage
-
-        init() async throws {
-            directory = try TemporaryDirectory(inMemory: true)
-            one = try Machine("one", in: directory.path, isSynchronizing: false)
-            other = try Machine("other", in: directory.path, isSynchronizing: false)
-            storage = try await FolderStorage.make(
-                path: directory.path + "/shared", outside: [one.home, other.home], options: FolderOptions())
-        }
-
-        func start() async throws -> SyncStart {
-            try await one.use { try await KeychainSync.start(on: storage, deviceName: "spaceball-one") }
-        }
-
-        /// Lets the second machine join, and both people confirm the number.
-        @discardableResult
-        func join(_ machine: Machine? = nil, as role: SyncRole = .owner, name: String = "eagle-5") async throws -> SyncJoined {
-            let machine = machine ?? other
-            let invitation = try await one.use { try await KeychainSync.invite(on: storage, as: role) }
-            async let joining = machine.use {
-                try await KeychainSync.join(on: storage, code: .code(invitation.code.text), deviceName: name)
-            }
-            let request = try await one.use { try await invitation.request() }
-            let asked = try await joining
-            #expect(request.deviceName == name)
-            #expect(await request.number == asked.number)
-            async let joined = machine.use { try await asked.confirm() }
-            try await one.use { try await request.admit() }
-            return try await joined
-        }
-
-        /// Runs the agents of both machines once, one after the other.
-        func exchange() async throws {
-            for machine in [one, other, one, other] { try await SyncAgent(machine.keychain, on: storage).runUntilQuiet() }
-        }
-    }
-
     @Test("A second device joins with a code and a number, and both have what the other stored")
     func join() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         try bench.other.put("b", "2", .whenUnlocked)
         let start = try await bench.start()
@@ -77,7 +35,7 @@ struct CircleTests {
 
     @Test("An agent that runs while its keychain invites a device gives the device what it needs")
     func invitationBesideAgent() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         _ = try await bench.start()
         let agent = try SyncAgent(bench.one.keychain, on: bench.storage)
@@ -93,7 +51,7 @@ struct CircleTests {
 
     @Test("A device that is removed beside a running agent reads nothing that is written afterwards")
     func removalBesideAgent() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         _ = try await bench.start()
         try await bench.join()
@@ -116,7 +74,7 @@ struct CircleTests {
 
     @Test("A name that a person gives a device is shown on the others")
     func rename() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         _ = try await bench.start()
         try await bench.join()
         try await bench.other.use { try await KeychainSync.rename(to: "winnebago", on: bench.storage) }
@@ -129,7 +87,7 @@ struct CircleTests {
 
     @Test("A removed device is gone from the list, and reads nothing that is written later")
     func remove() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         _ = try await bench.start()
         try await bench.join()
@@ -148,7 +106,7 @@ struct CircleTests {
 
     @Test("After a removal, the items are listed that still have a value which the device could read")
     func itemsToChange() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         for account in ["a", "b", "c"] { try bench.one.put(account, "1") }
         try bench.one.put("d", "1", .whenUnlocked)
         _ = try await bench.start()
@@ -174,7 +132,7 @@ struct CircleTests {
 
     @Test("Devices with the same keys in different roles are known as one machine, and are removed together")
     func twins() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         _ = try await bench.start()
         try await bench.join()
         let keys = try LocalKeychain.circleCipher.makeDeviceKeys()
@@ -190,7 +148,7 @@ struct CircleTests {
 
     @Test("If another device deletes very much, nothing of it is deleted before a person has confirmed it")
     func massDeletion() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         for number in 1...120 { try bench.one.put("\(number)", "1") }
         _ = try await bench.start()
         try await bench.join()
@@ -204,7 +162,7 @@ struct CircleTests {
 
     @Test("A device that joins is not asked about what was deleted before")
     func deletionsBeforeJoining() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         for number in 1...120 { try bench.one.put("\(number)", "1") }
         _ = try await bench.start()
         for number in 1...119 { try bench.one.delete("\(number)") }
@@ -216,7 +174,7 @@ struct CircleTests {
 
     @Test("The status names the devices that have sent something which has not arrived")
     func missingChanges() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         _ = try await bench.start()
         try await bench.join()
         let third = try Machine("third", in: bench.directory.path, isSynchronizing: false)
@@ -241,7 +199,7 @@ struct CircleTests {
 
     @Test("A reader's writes stay on its device, and it can invite no device")
     func reader() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         _ = try await bench.start()
         let joined = try await bench.join(as: .reader)
@@ -256,7 +214,7 @@ struct CircleTests {
 
     @Test("Of two values that devices have written without knowing of each other, a person keeps one for all", arguments: [false, true])
     func conflict(keepsVisible: Bool) async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         _ = try await bench.start()
         try await bench.join()
         try bench.other.put("a", "2")
@@ -282,7 +240,7 @@ struct CircleTests {
 
     @Test("When all devices are lost, the recovery kit brings everything to a new one, and no old device or kit can be used")
     func recover() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         try bench.one.put("b", "2", .whenUnlocked)
         let start = try await bench.start()
@@ -318,7 +276,7 @@ struct CircleTests {
 
     @Test("A recovery undoes very many deletions, unless a person accepts them", arguments: [false, true])
     func recoveredDeletions(areAccepted: Bool) async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         for number in 1...120 { try bench.one.put("\(number)", "1") }
         let start = try await bench.start()
         for number in 1...120 { try bench.one.delete("\(number)") }
@@ -333,7 +291,7 @@ struct CircleTests {
 
     @Test("A recovery kit that was replaced is of no use")
     func replacedKit() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         let start = try await bench.start()
         let kit = try await bench.one.use { try await KeychainSync.makeRecoveryKit(on: bench.storage) }
@@ -348,7 +306,7 @@ struct CircleTests {
 
     @Test("A device that leaves keeps its items, and can join again")
     func leave() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         try bench.one.put("a", "1")
         _ = try await bench.start()
         try await bench.join()
@@ -365,7 +323,7 @@ struct CircleTests {
 
     @Test("A circle is founded once in a storage, and once on a device")
     func secondStart() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         _ = try await bench.start()
         await expectFailure(.alreadyStarted) { _ = try await bench.start() }
         await expectFailure(.circleExists) {
@@ -377,7 +335,7 @@ struct CircleTests {
 
     @Test("A code is for one request, a mistyped one is refused at once, and a refused device does not join")
     func codes() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         _ = try await bench.start()
         await expectFailure(.invalidInput) { _ = try SyncSecret.code("4WQ7-HX2M") }
         let invitation = try await bench.one.use { try await KeychainSync.invite(on: bench.storage) }
@@ -399,23 +357,13 @@ struct CircleTests {
 
     @Test("Neither descriptions nor dumps show a code or a kit")
     func descriptions() async throws {
-        let bench = try await Bench()
+        let bench = try await CircleBench()
         let start = try await bench.start()
         let text = start.recoveryKit.text
         var dumped = ""
         dump(start, to: &dumped)
         for shown in [dumped, "\(start)", String(reflecting: start)] {
             #expect(!shown.contains(text) && !shown.contains(text.prefix(9)))
-        }
-    }
-
-    private func expectFailure(
-        _ code: SyncFailure.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
-    ) async {
-        await #expect(sourceLocation: sourceLocation) {
-            try await body()
-        } throws: {
-            ($0 as? SyncFailure)?.code == code
         }
     }
 

@@ -157,4 +157,6 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case waits
     /// The items whose visible version could not be shown while a class was locked.
     case unsettled
+    /// The versions that this keychain showed when it left the circle that it has entered again.
+    case former
 }

@@ -47,6 +47,25 @@ extension LocalKeychain {
         try perform(creating: false) { opened throws(KeychainFailure) in try opened.syncStore().readLedger(body) }
     }
 
+    // MARK: The circle that this keychain has left
+
+    /// Stores what the engine has to know if this keychain enters its circle again, in place of what was stored before.
+    ///
+    /// A sealed item, because a store without a ledger has no other place for it. Throws `.interactionNotAllowed` if the keychain was not unlocked since
+    /// the machine was started.
+    package func storeFormerVersions(_ bytes: [UInt8]) throws(KeychainFailure) {
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            try FormerVersionItem(opened.keychain.with(entitlements: .synchronization)).store(bytes)
+        }
+    }
+
+    /// Returns what was stored when this keychain left a circle last; nil if it never left one.
+    package func formerVersions() throws(KeychainFailure) -> [UInt8]? {
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            try FormerVersionItem(opened.keychain.with(entitlements: .synchronization)).bytes()
+        }
+    }
+
     // MARK: The keys of this device
 
     /// The cryptography of circles.
@@ -196,5 +215,41 @@ private struct CircleKeyItems {
 
     private static var damaged: KeychainFailure {
         KeychainFailure(.decode, "the keys of this device's synchronization are damaged", subject: .store, cause: .damaged)
+    }
+}
+
+/// What this keychain has shared in the circle that it has left, as an item of a group that no program may use.
+private struct FormerVersionItem {
+    /// With the entitlements of synchronization.
+    private let keychain: any Keychain
+
+    init(_ keychain: any Keychain) {
+        self.keychain = keychain
+    }
+
+    private var query: ItemQuery {
+        ItemQuery(itemClass: .genericPassword, attributes: ItemAttributes([.service: .string("keychain-sync-former")]))
+    }
+
+    func store(_ bytes: [UInt8]) throws(KeychainFailure) {
+        do throws(KeychainFailure) {
+            try keychain.update(UpdateRequest(query: query, secret: Data(bytes)))
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+            let attributes = ItemAttributes([.service: .string("keychain-sync-former"), .synchronizable: .number(0)])
+            _ = try keychain.add(
+                AddRequest(
+                    itemClass: .genericPassword, attributes: attributes, secret: Data(bytes),
+                    accessControl: AccessControl(.afterFirstUnlockThisDeviceOnly)))
+        }
+    }
+
+    func bytes() throws(KeychainFailure) -> [UInt8]? {
+        do throws(KeychainFailure) {
+            return try keychain.copyMatching(MatchRequest(query: query, includesSecrets: true)).first?.secret.map(Array.init)
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+            return nil
+        }
     }
 }

@@ -67,7 +67,7 @@ struct LocalCircle: Sendable {
 
     /// Turns synchronization on, makes keys for this device, and stores what `body` stores.
     ///
-    /// Turns it off again if that fails.
+    /// Turns it off again if that fails. If the keychain was in the same circle before, it shares only what was written since.
     func enter(
         _ keys: any CircleDeviceKeys, at storage: any SyncStorage, _ body: (any SyncWriting) throws(KeychainFailure) -> Void
     ) throws(SyncFailure) {
@@ -75,8 +75,10 @@ struct LocalCircle: Sendable {
             try keychain.startSynchronizing()
             do throws(KeychainFailure) {
                 try keychain.storeDeviceKeys(keys)
+                let former = try keychain.formerVersions().map { bytes throws(KeychainFailure) in try FormerVersions(stored: bytes) }
                 try keychain.synchronize { ledger, _ throws(KeychainFailure) in
                     try body(ledger)
+                    try former?.store(in: ledger)
                     try ledger.set(.storage, to: Array(storage.location.utf8))
                 }
             } catch {
@@ -84,6 +86,13 @@ struct LocalCircle: Sendable {
                 throw error
             }
         }
+    }
+
+    /// Turns synchronization off, and remembers which items the circle has.
+    func leave() throws(KeychainFailure) {
+        let former = try keychain.readLedger { ledger throws(KeychainFailure) in try FormerVersions(leaving: ledger) }
+        if let former { try keychain.storeFormerVersions(former.encoded) }
+        try keychain.stopSynchronizing()
     }
 
     /// Sends what waits, and reads what is new, unless an agent runs, which does it.

@@ -12,6 +12,10 @@ public struct SyncRecovery: Sendable {
     public let recoveryKit: SyncSecret
     /// The number of items that were recovered, with those of this device.
     public let sharedItemCount: Int
+    /// The number of items that stay on this device, because the circle, in which it was before, does not have them any more.
+    ///
+    /// See ``KeychainSync/unsharedItems()``.
+    public let unsharedItemCount: Int
     /// The devices that were removed: all that the circle had.
     public let removedDeviceCount: Int
     /// Whether the former devices had deleted so many items that they were brought back.
@@ -61,8 +65,8 @@ extension KeychainSync {
             let isComplete = try await readAll(in: local, on: storage, acceptsDeletions)
             return try await takeOver(from: membership, in: local, on: storage, name, areDeletionsUndone: !isComplete)
         } catch {
-            // What was not sent yet is dropped. The kit is replaced last, so it can be used again.
-            try local.attempt { () throws(KeychainFailure) in try local.keychain.stopSynchronizing() }
+            // What was not sent yet is dropped. The kit is replaced last, so it can be used again. What was read is no local write then.
+            try local.attempt { () throws(KeychainFailure) in try local.leave() }
             throw error
         }
     }
@@ -112,8 +116,9 @@ extension KeychainSync {
         let newKit = try await admitRecoveryKit(in: local)
         try await EngineHost(local.keychain, clock: local.clock).perform(.remove(kit.device))
         let unsent = await local.exchange(over: storage)
+        let counts = try local.counts()
         return SyncRecovery(
-            recoveryKit: newKit, sharedItemCount: try local.counts().shared,
+            recoveryKit: newKit, sharedItemCount: counts.shared, unsharedItemCount: counts.unshared,
             removedDeviceCount: others.count { members[$0]?.isRecoveryKit == false }, areDeletionsUndone: areDeletionsUndone,
             newestChange: newest, unsent: unsent)
     }

@@ -26,7 +26,7 @@ public struct SyncConflict: Identifiable, Sendable {
         public let deviceName: String?
         /// When it was modified, by that device's clock; nil if that is not known while the keychain is locked.
         public let modified: Date?
-        /// Whether it stays on this device, because a reader wrote it.
+        /// Whether it stays on this device: a reader wrote it, or the circle has not received it before this device left.
         public let isNotShared: Bool
         /// What the item contains; nil while the keychain is locked, or if it is damaged.
         public let content: Content?
@@ -54,7 +54,6 @@ extension KeychainSync {
     public static func conflicts() throws(SyncFailure) -> [SyncConflict] {
         let local = try LocalCircle.current()
         let membership = try local.membership()
-        let isReader = try local.roster().members[membership.device]?.role == .reader
         return try local.attempt { () throws(KeychainFailure) in
             try local.keychain.synchronize { ledger, items throws(KeychainFailure) in
                 let authors = try VersionAuthors(membership.device, ledger)
@@ -70,7 +69,7 @@ extension KeychainSync {
                                 id: text(of: version.reference), isVisible: version.item != nil,
                                 deviceName: try authors.name(of: version),
                                 modified: version.date.map { Date(timeIntervalSinceReferenceDate: $0) },
-                                isNotShared: isReader && version.reference.origin == nil, content: try content(of: version, items)))
+                                isNotShared: try isNotShared(version, ledger), content: try conflictContent(of: version, items)))
                     }
                     conflicts.append(
                         SyncConflict(id: name.hexadecimal, versions: versions, references: Set(live.map { text(of: $0.reference) })))
@@ -112,17 +111,16 @@ extension KeychainSync {
         reference.id.hexadecimal + (reference.origin.map { "-\($0.log.hexadecimal)-\($0.number)-\($0.hash.hexadecimal)" } ?? "")
     }
 
-    private static func content(
+    /// Whether a version is neither in a batch nor waits to be sent.
+    private static func isNotShared(_ version: LiveVersion, _ ledger: any SyncReading) throws(KeychainFailure) -> Bool {
+        guard version.reference.origin == nil else { return false }
+        return try ledger.pendingVersion(version.reference.id) == nil
+    }
+
+    private static func conflictContent(
         of version: LiveVersion, _ items: any SyncItemReading
     ) throws(KeychainFailure) -> SyncConflict.Content? {
-        let content: SyncContent?
-        do throws(KeychainFailure) {
-            content = try items.content(of: version)
-        } catch {
-            guard error.status == .interactionNotAllowed else { throw error }
-            return nil
-        }
-        guard let content, let item = SyncItem(content) else { return nil }
+        guard let content = try content(of: version, items), let item = SyncItem(content) else { return nil }
         return SyncConflict.Content(item: item, secret: content.secret.map { Data($0) })
     }
 }

@@ -18,6 +18,11 @@ public struct SyncItem: Hashable, Sendable, CustomStringConvertible {
     /// The service and the account.
     public var description: String { [service, account].compactMap(\.self).joined(separator: ", ") }
 
+    /// Orders items by access group, service, and account.
+    func isOrdered(before other: SyncItem) -> Bool {
+        (accessGroup ?? "", service ?? "", account ?? "") < (other.accessGroup ?? "", other.service ?? "", other.account ?? "")
+    }
+
     /// Creates the description of an opened item; nil if its attributes are not those of an item.
     init?(_ content: SyncContent) {
         guard let attributes = ItemAttributes(encoded: content.attributes) else { return nil }
@@ -32,10 +37,6 @@ public struct SyncItem: Hashable, Sendable, CustomStringConvertible {
 
 extension [SyncItem] {
     /// Sorts by access group, service, and account.
-    func sorted() -> [SyncItem] {
-        sorted {
-            ($0.accessGroup ?? "", $0.service ?? "", $0.account ?? "") < ($1.accessGroup ?? "", $1.service ?? "", $1.account ?? "")
-        }
-    }
+    func sorted() -> [SyncItem] { sorted { $0.isOrdered(before: $1) } }
 }
 #endif

@@ -17,6 +17,8 @@ public struct SyncStatus: Hashable, Sendable {
     public let isAgentRunning: Bool
     /// The number of items that synchronize.
     public let sharedItemCount: Int
+    /// The number of items that stay on this device, because the circle does not have them any more: see ``KeychainSync/unsharedItems()``.
+    public let unsharedItemCount: Int
     /// The number of changes by programs that were not sent yet.
     public let unsentCount: Int
     /// Whether some of these wait until the keychain is unlocked.
@@ -70,7 +72,8 @@ extension KeychainSync {
                 circle: Self.groups(of: membership.circle),
                 location: try ledger.setting(.storage).map { String(decoding: $0, as: UTF8.self) } ?? "",
                 deviceCount: roster.members.values.count { !$0.isRecoveryKit }, isAgentRunning: isAgentRunning,
-                sharedItemCount: counts.shared, unsentCount: counts.unsent, isWaitingForUnlock: state != .unlocked && !waiting.isEmpty,
+                sharedItemCount: counts.shared, unsharedItemCount: counts.unshared, unsentCount: counts.unsent,
+                isWaitingForUnlock: state != .unlocked && !waiting.isEmpty,
                 lastReceived: received.max { $0.sent < $1.sent },
                 unreadDevices: try Self.unreadDevices(in: ledger).filter { $0 != membership.device && roster.members[$0] != nil }.sorted()
                     .map { notes[$0]?.name?.text },
@@ -95,8 +98,8 @@ extension KeychainSync {
 }
 
 extension LocalCircle {
-    /// The numbers of items that synchronize, of conflicts, and of changes that were not sent.
-    func counts() throws(SyncFailure) -> (shared: Int, conflicts: Int, unsent: Int) {
+    /// The numbers of items that synchronize, of items that the circle does not have any more, of conflicts, and of changes that were not sent.
+    func counts() throws(SyncFailure) -> (shared: Int, unshared: Int, conflicts: Int, unsent: Int) {
         try readLedger { ledger throws(KeychainFailure) in
             var shared = 0
             try Self.forEachLiveVersion(in: ledger) { if $0.item != nil { shared += 1 } }
@@ -104,7 +107,8 @@ extension LocalCircle {
             for kind in RecordedChange.Kind.allCases { unsent += try ledger.recordedChanges(kind, limit: .max).count }
             for lane in Lane.allCases { unsent += try ledger.pendingVersions(in: lane, limit: .max).count }
             unsent += try ledger.outgoingNames().count { ObjectName($0)?.folder == .batches }
-            return (shared, try Self.conflicts(in: ledger).count, unsent)
+            let unshared = try FormerVersions.unshared(in: ledger).count
+            return (shared - unshared, unshared, try Self.conflicts(in: ledger).count, unsent)
         }
     }
 

@@ -104,7 +104,8 @@ public actor SyncJoining {
         let unread = await local.exchange(over: storage, reportsUnread: true)
         let counts = try local.counts()
         return SyncJoined(
-            role: SyncRole(circle.role), sharedItemCount: counts.shared, conflictCount: counts.conflicts, unread: unread)
+            role: SyncRole(circle.role), sharedItemCount: counts.shared, unsharedItemCount: counts.unshared,
+            conflictCount: counts.conflicts, unread: unread)
     }
 
     /// Ends the request: the numbers differ, or the person has changed their mind.
@@ -164,6 +165,10 @@ public struct SyncJoined: Hashable, Sendable {
     public let role: SyncRole
     /// The number of items that it shares with the circle.
     public let sharedItemCount: Int
+    /// The number of items that stay on this device, because the circle, in which it was before, does not have them any more.
+    ///
+    /// See ``KeychainSync/unsharedItems()``.
+    public let unsharedItemCount: Int
     /// The number of items of which the circle had another value than this device: see ``KeychainSync/conflicts()``.
     public let conflictCount: Int
     /// Why not everything was read yet; nil if it was.

@@ -175,7 +175,8 @@ extension EngineStep {
         var deleted: UInt64 = 0
         for (version, summary) in zip(versions, summaries) {
             for reference in version.replaced {
-                if let live = try ledger.liveVersion(reference), live.item != nil, live.name != summary?.name { deleted += 1 }
+                let isDeleted = try merge.versions(replacedBy: reference).contains { $0.item != nil && $0.name != summary?.name }
+                deleted += isDeleted ? 1 : 0
             }
         }
         return try mayDelete(deleted)

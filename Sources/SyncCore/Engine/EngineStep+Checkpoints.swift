@@ -298,7 +298,7 @@ extension EngineStep {
         }
         let uncontained = Set(removed.map(\.reference))
         for reference in Set(absorption.awaited).subtracting(uncontained).sorted() {
-            if let live = try ledger.liveVersion(reference) { removed.append(live) }
+            removed += try merge.versions(replacedBy: reference)
         }
         guard try mayDelete(UInt64(removed.lazy.filter { $0.item != nil }.count)) else { return false }
         for version in removed {

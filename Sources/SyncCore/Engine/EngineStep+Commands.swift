@@ -19,6 +19,31 @@ extension EngineStep {
             if let bytes { count.confirmed = try stored { () throws(FormatError) in try DeletionCount(bytes) }.asked }
             try ledger.set(.deletionGuard, to: count.encoded)
         case .keep(let name, let reference): try keep(name, reference)
+        case .decide(let names, let shares): if shares { try share(names) } else { try discard(names) }
+        }
+    }
+
+    /// Makes the former versions of items local writes, which the next batches contain.
+    private mutating func share(_ names: [ItemName]) throws(KeychainFailure) {
+        guard merge.sharesWrites, var former = try FormerVersions(in: ledger) else { return }
+        var shared: [SyncVersionID] = []
+        for name in names {
+            for version in try ledger.liveVersions(named: name) where merge.isFormer(version) {
+                shared.append(version.reference.id)
+                try ledger.insert(
+                    PendingVersion(id: version.reference.id, name: name, lane: version.lane, isDeletion: false, replaced: []))
+            }
+        }
+        former.remove(shared)
+        try ledger.set(.former, to: former.encoded)
+        engine.memory.former = former.ids
+        merge.former = former.ids
+    }
+
+    /// Deletes the former versions of items on this device.
+    private mutating func discard(_ names: [ItemName]) throws(KeychainFailure) {
+        for name in names {
+            for version in try ledger.liveVersions(named: name) where merge.isFormer(version) { try merge.remove(version) }
         }
     }
 

@@ -40,6 +40,7 @@ struct EngineStep {
         let waits = engine.memory.waits
         try dropUnavailableKeys()
         merge.sharesWrites = ownRole != .reader || isPlanted(.sharesWritesOfReaders)
+        merge.former = try formerVersions()
         try compareRows()
         let foldsFirst = !isPlanted(.foldAfterMerge)
         if foldsFirst { try fold() }
@@ -106,6 +107,13 @@ struct EngineStep {
         try publish()
         if engine.memory.waits != waits { try ledger.set(.waits, to: engine.memory.waits.encoded) }
         engine.memory.observations += merge.observations
+    }
+
+    private mutating func formerVersions() throws(KeychainFailure) -> Set<SyncVersionID> {
+        if let former = engine.memory.former { return former }
+        let former = try FormerVersions(in: ledger)?.ids ?? []
+        engine.memory.former = former
+        return former
     }
 
     private mutating func fold() throws(KeychainFailure) {

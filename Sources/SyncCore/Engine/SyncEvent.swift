@@ -49,6 +49,8 @@ package enum SyncCommand: Sendable {
     case acceptDeletions
     /// Shows a conflict copy instead of the visible version, and ends the conflict.
     case keep(ItemName, VersionReference)
+    /// Shares the former versions of these items, which the circle does not have, or deletes them here.
+    case decide([ItemName], shares: Bool)
 }
 
 /// What the agent has to do.

@@ -22,7 +22,11 @@ extension Merge {
     private mutating func fold(_ change: RecordedChange) throws(KeychainFailure) {
         if change.kind != .deleted, let local = try items.localItem(change.item), let lane = local.lane ?? plantedLane {
             let isAddedAgain = change.kind == .rewritten
-            if sharesWrites { try foldWrite(local, lane, isAddedAgain: isAddedAgain) } else { try keepWrite(local, lane) }
+            if sharesWrites, !former.contains(local.revision) {
+                try foldWrite(local, lane, isAddedAgain: isAddedAgain)
+            } else {
+                try keepWrite(local, lane)
+            }
         } else if sharesWrites {
             try foldDeletion(of: change.item)
         } else {
@@ -126,9 +130,9 @@ extension Merge {
         return try items.content(of: version) == nil
     }
 
-    // Readers
+    // Writes that are not sent
 
-    /// Keeps the write of a reader in a version that is not sent, and lets the circle's version take its place.
+    /// Keeps the write of a reader, or a former version, in a version that is not sent, and lets the circle's version take its place.
     ///
     /// The call of the program has overwritten the content of the circle's version.
     private mutating func keepWrite(_ local: LocalItem, _ lane: Lane) throws(KeychainFailure) {

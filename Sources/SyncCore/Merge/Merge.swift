@@ -23,6 +23,10 @@ struct Merge {
     ///
     /// Those of a reader stay on its device, in versions without an origin that are never shown in place of the circle's.
     var sharesWrites = true
+    /// The versions that this device showed when it last left this circle; see `FormerVersions`.
+    ///
+    /// A row with one of them is folded as a version that is not sent.
+    var former: Set<SyncVersionID> = []
     /// Live versions whose contents were found to be lost, and that the circle has.
     private(set) var lost: Set<VersionReference> = []
     /// Items whose rows are of a newer format.
@@ -98,7 +102,16 @@ struct Merge {
         {
             return try remove(other)
         }
-        if let version = try ledger.liveVersion(reference) { try remove(version) }
+        for version in try versions(replacedBy: reference) { try remove(version) }
+    }
+
+    /// Returns the live versions that are gone if this one is replaced: it, and a former version, whose batch this device may not have read again.
+    func versions(replacedBy reference: VersionReference) throws(KeychainFailure) -> [LiveVersion] {
+        var versions = [try ledger.liveVersion(reference)]
+        if reference.origin != nil, former.contains(reference.id) {
+            versions.append(try ledger.liveVersion(VersionReference(id: reference.id, origin: nil)))
+        }
+        return versions.compactMap(\.self)
     }
 
     mutating func remove(_ version: LiveVersion) throws(KeychainFailure) {
@@ -146,6 +159,8 @@ struct Merge {
     private mutating func settle(_ name: ItemName, _ entry: Touched) throws(KeychainFailure) -> Bool {
         var live = try ledger.liveVersions(named: name)
         for index in live.indices where try isAbsent(&live[index]) { noteLoss(of: live[index].reference) }
+        var entry = entry
+        if let replaced = try removeFormer(from: &live) { entry.item = replaced.item }
         let shown = live.first { $0.item != nil }
         let shared = sharesWrites ? live : live.filter { $0.reference.origin != nil }
         let visible = shared.max(by: Self.isOrdered) ?? shown
@@ -168,6 +183,25 @@ struct Merge {
             if let content = entry.contents[version.reference] { try items.addCopy(content, of: version) }
         }
         return isSettled
+    }
+
+    /// Whether a version was shown when this device left the circle, and the circle has not shown it since.
+    func isFormer(_ version: LiveVersion) -> Bool { version.reference.origin == nil && former.contains(version.reference.id) }
+
+    /// Removes a former version in whose place the circle has another one or the same, and returns it.
+    ///
+    /// The circle knows it, so this is no conflict. A version that is newer than all of the circle's did not arrive there before this device was
+    /// removed, and stays until a person decides.
+    private func removeFormer(from live: inout [LiveVersion]) throws(KeychainFailure) -> LiveVersion? {
+        guard !former.isEmpty, let index = live.firstIndex(where: { isFormer($0) && $0.item != nil }) else { return nil }
+        let version = live[index]
+        guard
+            let other = live.filter({ $0.reference.origin != nil }).max(by: Self.isOrdered),
+            (other.date ?? .infinity) >= version.date ?? -.infinity,
+            try items.isAvailable(other.lane), try items.isAvailable(version.lane)
+        else { return nil }
+        try ledger.remove(version.reference)
+        return live.remove(at: index)
     }
 
     /// Shows a version; returns false if the row has to be left alone, or the content cannot be opened.

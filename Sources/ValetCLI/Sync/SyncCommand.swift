@@ -20,8 +20,8 @@ struct SyncCommand: ParsableCommand {
             """,
         subcommands: [
             SyncStartCommand.self, SyncInviteCommand.self, SyncJoinCommand.self, SyncStatusCommand.self, SyncDevicesCommand.self,
-            SyncRenameCommand.self, SyncRemoveCommand.self, SyncConflictsCommand.self, SyncRunCommand.self, SyncNowCommand.self,
-            SyncAcceptDeletionsCommand.self, SyncRecoverCommand.self, SyncKitCommand.self, SyncLeaveCommand.self,
+            SyncRenameCommand.self, SyncRemoveCommand.self, SyncConflictsCommand.self, SyncUnsharedCommand.self, SyncRunCommand.self,
+            SyncNowCommand.self, SyncAcceptDeletionsCommand.self, SyncRecoverCommand.self, SyncKitCommand.self, SyncLeaveCommand.self,
         ]
     )
 }

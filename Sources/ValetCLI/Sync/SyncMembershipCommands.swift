@@ -154,6 +154,7 @@ struct SyncJoinCommand: ParsableCommand {
         if joined.conflictCount > 0 {
             try StandardOutput.writeLine("\(joined.conflictCount) with another value on the other devices: `valet sync conflicts`.")
         }
+        if let line = SyncText.unshared(joined.unsharedItemCount) { try StandardOutput.writeLine(line) }
         if let unread = joined.unread {
             let next = unread.code == .deletionsWait ? "`valet sync accept-deletions` confirms it." : SyncText.later
             StandardError.write("Not everything was read yet: \(unread.reason). \(next)")
@@ -209,6 +210,7 @@ struct SyncRecoverCommand: ParsableCommand {
             try await KeychainSync.recover(on: storage, recoveryKit: kit, deviceName: name, acceptsDeletions: acceptsDeletions)
         }
         StandardError.write("This device, \(name), belongs to the circle. \(SyncText.items(recovery.sharedItemCount)) shared.")
+        if let line = SyncText.unshared(recovery.unsharedItemCount) { StandardError.write(line) }
         if recovery.areDeletionsUndone {
             StandardError.write(
                 "The former devices had deleted very many items, which are back in case a thief did it. `valet remove` removes what is not wanted."
@@ -245,7 +247,10 @@ struct SyncLeaveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "leave",
         abstract: "Leave the circle. The items stay on this device, and the folder is not touched.",
-        discussion: "Older programs can write to the keychain again. The other devices still list this one until one of them removes it."
+        discussion: """
+            Older programs can write to the keychain again. The other devices still list this one until one of them removes it. If it joins again, \
+            items that were deleted meanwhile do not come back.
+            """
     )
 
     @OptionGroup

@@ -31,6 +31,7 @@ struct SyncStatusCommand: ParsableCommand {
         if status.isWaitingForStatements {
             lines.append("Waiting, for an hour at most: a part of what was stated about the devices has not arrived in the folder.")
         }
+        if let line = SyncText.unshared(status.unsharedItemCount) { lines.append(line) }
         if status.conflictCount > 0 { lines.append("Conflicts: \(status.conflictCount). `valet sync conflicts` lists them.") }
         for line in lines { try StandardOutput.writeLine(line) }
         if status.isRemoved {

@@ -26,6 +26,13 @@ enum SyncText {
         return "Sent: all but \(changes)" + (status.isWaitingForUnlock ? ", for `valet unlock`." : ".")
     }
 
+    /// The items that the circle does not have any more; nil if there are none.
+    static func unshared(_ count: Int) -> String? {
+        guard count > 0 else { return nil }
+        return
+            "\(count == 1 ? "1 item of this device is" : "\(count) items of this device are") not in the circle any more: `valet sync unshared`."
+    }
+
     /// Names in a sentence.
     static func list(_ names: [String]) -> String {
         guard names.count > 1, let last = names.last else { return names.first ?? "" }
