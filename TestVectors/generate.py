@@ -1341,7 +1341,8 @@ def joining_vectors():
     answer += signature(
         SIGNING_KEY, b"keychain sync answer v1" + hashlib.sha256(request).digest() + hashlib.sha256(answer).digest())
     digest = hashlib.sha256(b"keychain sync number v1" + offer + request + nonce).digest()
-    contents = [offer, request, reveal, answer]
+    end = bytes([1]) + hashlib.sha256(request).digest()
+    contents = [offer, request, reveal, answer, end]
     return {
         "circle": circle.hex(), "joiner": device_json(joiner_signing, joiner_boxes), "joinerNonce": joiner_nonce.hex(),
         "deviceName": "eagle-5", "checkpoint": checkpoint.hex(), "number": int.from_bytes(digest[:8], "big") % 100_000_000,

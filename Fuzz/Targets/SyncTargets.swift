@@ -176,6 +176,7 @@ struct JoinMessageTarget: FuzzTarget {
             .request(
                 .init(offer: SyncParts.hash, keys: try SyncParts.keys(), nonce: SyncParts.bytes(32), deviceName: Array("eagle-5".utf8))),
             .reveal(nonce: SyncParts.bytes(32), request: SyncParts.hash),
+            .end(request: SyncParts.hash),
             .answer(
                 .init(
                     approver: try SyncParts.keys(), founding: [1, 2], admission: [3], marks: [SyncParts.mark], checkpoint: SyncParts.hash,

@@ -355,6 +355,42 @@ struct CircleTests {
         #expect(try await bench.one.use { try KeychainSync.devices() }.count == 1)
     }
 
+    @Test("If the person at the device that joins refuses, it is not admitted, and its code is known as used")
+    func refusingJoiner() async throws {
+        let bench = try await CircleBench()
+        _ = try await bench.start()
+        let invitation = try await bench.one.use { try await KeychainSync.invite(on: bench.storage) }
+        async let joining = bench.other.use {
+            try await KeychainSync.join(on: bench.storage, code: invitation.code, deviceName: "eagle-5")
+        }
+        let request = try await bench.one.use { try await invitation.request() }
+        try await joining.refuse()
+        await expectFailure(.invitationEnded) { try await bench.one.use { try await request.admit() } }
+        #expect(try await bench.one.use { try KeychainSync.devices() }.count == 1)
+        await expectFailure(.codeUsed) {
+            _ = try await bench.other.use { try await KeychainSync.join(on: bench.storage, code: invitation.code, deviceName: "eagle-5") }
+        }
+    }
+
+    @Test("A code with which a device has joined is known as used")
+    func usedCode() async throws {
+        let bench = try await CircleBench()
+        _ = try await bench.start()
+        let invitation = try await bench.one.use { try await KeychainSync.invite(on: bench.storage) }
+        async let joining = bench.other.use {
+            try await KeychainSync.join(on: bench.storage, code: invitation.code, deviceName: "eagle-5")
+        }
+        let request = try await bench.one.use { try await invitation.request() }
+        let asked = try await joining
+        async let joined = bench.other.use { try await asked.confirm() }
+        try await bench.one.use { try await request.admit() }
+        _ = try await joined
+        let third = try Machine("third", in: bench.directory.path, isSynchronizing: false)
+        await expectFailure(.codeUsed) {
+            _ = try await third.use { try await KeychainSync.join(on: bench.storage, code: invitation.code, deviceName: "third") }
+        }
+    }
+
     @Test("Neither descriptions nor dumps show a code or a kit")
     func descriptions() async throws {
         let bench = try await CircleBench()

@@ -155,7 +155,7 @@ struct FormatTests {
             approver: keys, founding: [1], admission: [2, 3], marks: [mark(&random)], checkpoint: hash(&random),
             signature: bytes(&random, 64))
         let messages: [JoinMessage] = [
-            .offer(offer), .request(request), .reveal(nonce: nonce, request: hash(&random)), .answer(answer),
+            .offer(offer), .request(request), .reveal(nonce: nonce, request: hash(&random)), .answer(answer), .end(request: hash(&random)),
         ]
         for message in messages {
             #expect(try JoinMessage(kind: message.kind, message.encoded) == message)

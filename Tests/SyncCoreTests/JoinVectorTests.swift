@@ -78,6 +78,9 @@ struct JoinVectorTests {
             Issue.record("\(request.state)")
             return
         }
+        let end = try #require(joining.messages.first { $0.kind == 5 })
+        #expect(try JoinMessage(kind: 5, end.content.bytes).encoded == end.content.bytes)
+        #expect(try cipher.openJoinMessage(end.message.bytes, kind: 5, code: code) == end.content.bytes)
         #expect(joined.membership == Membership(circle: circle, device: DeviceID(of: keys, role: .writer, cipher: cipher)))
         #expect(joined.role == .writer && joined.checkpoint?.bytes == joining.checkpoint.bytes && joined.marks.map(\.number) == [7])
     }

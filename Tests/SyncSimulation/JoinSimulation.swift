@@ -170,7 +170,7 @@ package struct JoinSimulation {
         report.isSwapped = candidate.request != joinerRequest || candidate.request.offer != approverOffer.map(hash)
         guard candidate.number == number else {
             // Sometimes the storage goes on while they look.
-            if random.chance(0.5) { _ = request.refuse(now: now) }
+            if random.chance(0.5) { _ = try request.refuse(now: now) }
             return
         }
         if report.isSwapped { report.failures.append("both numbers are equal, and a message was swapped") }

@@ -165,6 +165,7 @@ public actor SyncInvitation {
         return switch end {
         case .expired: SyncFailure(.invitationEnded, "no device has asked to join within ten minutes")
         case .refused: SyncFailure(.invitationEnded, "the device was refused")
+        case .withdrawn: SyncFailure(.invitationEnded, "the other device has ended its request: perhaps the numbers differ there")
         case .secondRequest:
             SyncFailure(.untrusted, "two devices have asked to join with one code, so another person has it; no device was admitted")
         case .forgedMessage:

@@ -109,7 +109,13 @@ public actor SyncJoining {
     }
 
     /// Ends the request: the numbers differ, or the person has changed their mind.
-    public func refuse() async { await loop.finish(request.refuse(now: local.clock.now())) }
+    ///
+    /// The other device learns of it.
+    public func refuse() async {
+        // Without the message, the other device waits until its time is over.
+        guard let effects = try? request.refuse(now: local.clock.now()) else { return }
+        await loop.finish(effects)
+    }
 
     private func exchange() async throws(SyncFailure) {
         try await loop.run { event async throws(SyncFailure) in try await handle(event) }
@@ -149,7 +155,7 @@ public actor SyncJoining {
         case .withdrawn: SyncFailure(.invitationEnded, "the other device has ended the invitation")
         case .refused: SyncFailure(.invitationEnded, "the request was refused")
         case .newerFormat: SyncFailure(.newerVersion, "the other device has a newer version of the program")
-        case .codeUsed: SyncFailure(.codeUsed, "the code was used before; each code is for one request")
+        case .codeUsed: SyncFailure(.codeUsed, "the code was used before, or its invitation has ended; each code is for one request")
         case .answeredAnother:
             SyncFailure(.untrusted, "the other device has answered another request with this code, so another person has it")
         case .forgedMessage:

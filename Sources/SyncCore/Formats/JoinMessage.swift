@@ -11,6 +11,7 @@ package import KeychainCore
 ///     reveal  = version (1) ‖ approver's nonce (32) ‖ SHA-256(request) (32)
 ///     answer  = version (1) ‖ approver's public keys (96) ‖ counted founding statement ‖ counted admission ‖ marks
 ///               ‖ presence (1) ‖ [checkpoint (32)] ‖ signature (64)
+///     end     = version (1) ‖ SHA-256(request), or zeros if there was none (32)
 ///
 /// The signature of the answer covers a label, the request's hash, and the hash of everything before the signature. The offer has the hash of the
 /// approver's public keys, so storage that has a leaked code cannot alter the answer either.
@@ -19,6 +20,8 @@ package enum JoinMessage: Hashable, Sendable {
     case request(Request)
     case reveal(nonce: [UInt8], request: ObjectHash)
     case answer(Answer)
+    /// Either side has ended the attempt, and the code cannot be used any more.
+    case end(request: ObjectHash)
 
     package struct Offer: Hashable, Sendable {
         package let circle: CircleID
@@ -69,7 +72,7 @@ package enum JoinMessage: Hashable, Sendable {
     }
 
     package static let nonceByteCount = 32
-    package static let kinds: ClosedRange<UInt8> = 1...4
+    package static let kinds: ClosedRange<UInt8> = 1...5
     /// No sealed message is larger: the answer has the most, with two statements and the largest number of marks.
     package static let largestSealedByteCount = 131_072
     private static let largestFoundingByteCount = 512
@@ -84,6 +87,7 @@ package enum JoinMessage: Hashable, Sendable {
         case .request: 2
         case .reveal: 3
         case .answer: 4
+        case .end: 5
         }
     }
 
@@ -102,6 +106,7 @@ package enum JoinMessage: Hashable, Sendable {
         case .reveal(let nonce, let request):
             bytes.append(contentsOf: nonce)
             bytes.append(request)
+        case .end(let request): bytes.append(request)
         case .answer(let answer): bytes = Self.unsignedBytes(answer) + answer.signature
         }
         return bytes
@@ -156,6 +161,7 @@ package enum JoinMessage: Hashable, Sendable {
                 Answer(
                     approver: approver, founding: founding, admission: admission, marks: marks, checkpoint: checkpoint,
                     signature: try reader.bytes(LogMark.signatureByteCount)))
+        case 5: self = .end(request: try reader.hash())
         default: throw .newer
         }
         try reader.end()

@@ -36,6 +36,8 @@ package struct Invitation: Sendable {
         case expired
         /// A person has refused the device.
         case refused
+        /// The device has ended its request: for example because its person has refused.
+        case withdrawn
         /// Two devices asked to join, so another person has the code too.
         case secondRequest
         /// The storage has a message under the code that neither side makes, so another person has the code too.
@@ -86,12 +88,15 @@ package struct Invitation: Sendable {
     private mutating func judge(_ now: Double, in ledger: any SyncWriting) throws(KeychainFailure) -> [SyncEffect] {
         if folder.hasNewerMessage { return try end(.newerFormat, now, in: ledger) }
         for message in folder.messages {
+            if case .end = message { continue }
             guard case .request(let request) = message, request.offer == cipher.hash(JoinMessage.offer(offer).encoded) else {
                 // The messages of this side are not among those that it reads.
                 return try end(.forgedMessage, now, in: ledger)
             }
             guard let candidate = candidate(request) else { continue }
             switch state {
+            case .waiting where folder.isEnded(cipher.hash(JoinMessage.request(request).encoded)):
+                return try end(.withdrawn, now, in: ledger)
             case .waiting: return try ask(candidate)
             case .asking(candidate): continue
             case .asking:
@@ -100,8 +105,13 @@ package struct Invitation: Sendable {
             case .admitting, .answered, .ended: return []
             }
         }
-        return []
+        guard folder.messages.contains(where: { if case .end = $0 { true } else { false } }) else { return [] }
+        let isWithdrawn = folder.isEnded(asked.map { cipher.hash(JoinMessage.request($0.request).encoded) })
+        return try end(isWithdrawn ? .withdrawn : .forgedMessage, now, in: ledger)
     }
+
+    /// The device that waits for a decision.
+    private var asked: Candidate? { if case .asking(let candidate) = state { candidate } else { nil } }
 
     private var lastRequest: JoinMessage.Request? {
         if case .request(let request)? = folder.messages.last { request } else { nil }
@@ -132,10 +142,12 @@ package struct Invitation: Sendable {
     }
 
     private mutating func end(_ end: End, _ now: Double, in ledger: any SyncWriting) throws(KeychainFailure) -> [SyncEffect] {
+        let request = asked.map { cipher.hash(JoinMessage.request($0.request).encoded) }
         state = .ended(end)
         try InvitationRecords.set(folder.invitation, to: .over, now: now, in: ledger)
         firstEffects = []
-        return folder.removeAll()
+        // The engine removes the last message after an hour.
+        return folder.removeAll() + [try folder.publish(.end(request: request ?? .none))]
     }
 
     // What a person decides

@@ -24,7 +24,7 @@ package struct InvitationRecords: Hashable, Sendable {
         case current = 1
         /// The answer is in the ledger or in the storage.
         case answered = 2
-        /// Everything of the invitation has to be removed.
+        /// The storage has the last message, by which a device learns that the code cannot be used. Then everything has to be removed.
         case over = 3
 
         var duration: Double {
@@ -82,15 +82,15 @@ package struct InvitationRecords: Hashable, Sendable {
 
     /// Returns whether the messages of an invitation have to be removed, for which `clean` needs a listing.
     package static func isCleaningDue(now: Double, in ledger: any SyncReading) throws(KeychainFailure) -> Bool {
-        try InvitationRecords(in: ledger).records.contains { $0.phase == .over || $0.isPast(now) }
+        try InvitationRecords(in: ledger).records.contains { $0.isPast(now) }
     }
 
-    /// Removes the messages of invitations that are over, and forgets those invitations that have none any more.
+    /// Removes the messages of invitations whose phase has ended, and forgets those invitations that have none any more.
     package static func clean(listed names: [String], now: Double, in ledger: any SyncWriting) throws(KeychainFailure) -> [SyncEffect] {
         let before = try InvitationRecords(in: ledger)
         var after = before
         var effects: [SyncEffect] = []
-        for record in before.records where record.phase == .over || record.isPast(now) {
+        for record in before.records where record.isPast(now) {
             let listed = names.filter { if case .joinMessage(record.invitation, _) = ObjectName($0) { true } else { false } }
             effects += listed.map { .remove($0) }
             for name in try ledger.outgoingNames() {
@@ -100,7 +100,7 @@ package struct InvitationRecords: Hashable, Sendable {
             if record.phase != .over {
                 after.records[index].phase = .over
                 after.records[index].seconds = now
-            } else if listed.isEmpty, record.isPast(now) {
+            } else if listed.isEmpty {
                 after.records.remove(at: index)
             }
         }

@@ -131,9 +131,14 @@ struct JoinFolder {
         return own.map { .remove(name($0.hash)) }
     }
 
-    /// Returns the effects that remove all messages of the invitation.
-    mutating func removeAll() -> [SyncEffect] {
-        let others = (listed ?? []).subtracting(own.map(\.hash))
+    /// Returns the effects that remove all messages of the invitation, apart from `kept`, by which another device learns that the code was used.
+    mutating func removeAll(except kept: JoinMessage? = nil) -> [SyncEffect] {
+        let others = (listed ?? []).subtracting(own.map(\.hash)).filter { kept == nil || names[$0] != kept }
         return removeOwn() + others.sorted().map { .remove(name($0)) }
+    }
+
+    /// Whether the other side has ended the attempt; `request` is nil if this one knows of none.
+    func isEnded(_ request: ObjectHash?) -> Bool {
+        messages.contains { if case .end(let named) = $0 { named == request || named == .none || request == nil } else { false } }
     }
 }

@@ -114,10 +114,11 @@ package struct JoinRequest: Sendable {
         case .requested: try awaitReveal()
         case .asking: break
         case .confirmed(let number):
-            if let effects = takeAnswer(number) { return effects }
+            if let effects = try takeAnswer(number) { return effects }
         case .joined, .ended: return []
         }
-        if case .ended(let reason) = state { return end(reason) }
+        if case .ended(let reason) = state { return try endForBoth(reason) }
+        if let request, folder.isEnded(cipher.hash(JoinMessage.request(request).encoded)) { return end(.withdrawn) }
         if let missingSince, clock.elapsed - missingSince >= JoinLimits.absence { return end(.withdrawn) }
         return []
     }
@@ -165,22 +166,24 @@ package struct JoinRequest: Sendable {
     }
 
     /// Takes the answer; nil if it is not there yet.
-    private mutating func takeAnswer(_ number: JoinNumber) -> [SyncEffect]? {
+    private mutating func takeAnswer(_ number: JoinNumber) throws(KeychainFailure) -> [SyncEffect]? {
         guard let offer, let request else { return nil }
-        if folder.hasNewerMessage { return end(.newerFormat) }
+        if folder.hasNewerMessage { return try endForBoth(.newerFormat) }
         for case .answer(let answer) in folder.messages {
+            let joined: JoinedCircle
             do throws(JoinAnswer.Rejection) {
-                state = .joined(try JoinAnswer.joined(answer, offer: offer, request: request, cipher: cipher))
-                // All messages have served their purpose.
-                return folder.removeAll()
+                joined = try JoinAnswer.joined(answer, offer: offer, request: request, cipher: cipher)
             } catch {
                 switch error {
-                case .forged: return end(.forgedMessage)
-                case .otherDevice: return end(.answeredAnother)
-                case .invalid: return end(.invalidAnswer)
-                case .newerFormat: return end(.newerFormat)
+                case .forged: return try endForBoth(.forgedMessage)
+                case .otherDevice: return try endForBoth(.answeredAnother)
+                case .invalid: return try endForBoth(.invalidAnswer)
+                case .newerFormat: return try endForBoth(.newerFormat)
                 }
             }
+            state = .joined(joined)
+            // The answer stays for an hour, as a sign that the code was used. The approver's engine removes it.
+            return folder.removeAll(except: .answer(answer))
         }
         return nil
     }
@@ -188,6 +191,13 @@ package struct JoinRequest: Sendable {
     private mutating func end(_ reason: End) -> [SyncEffect] {
         state = .ended(reason)
         return folder.removeOwn()
+    }
+
+    /// Ends the attempt, and tells the approver.
+    private mutating func endForBoth(_ reason: End) throws(KeychainFailure) -> [SyncEffect] {
+        let effects = end(reason)
+        guard let request else { return effects }
+        return effects + [try folder.publish(.end(request: cipher.hash(JoinMessage.request(request).encoded)))]
     }
 
     // What a person decides
@@ -200,8 +210,8 @@ package struct JoinRequest: Sendable {
         return folder.isRead ? try judge() : []
     }
 
-    package mutating func refuse(now: Double) -> [SyncEffect] {
+    package mutating func refuse(now: Double) throws(KeychainFailure) -> [SyncEffect] {
         let effects = expire(now)
-        return isOver ? effects : end(.refused)
+        return isOver ? effects : try endForBoth(.refused)
     }
 }
