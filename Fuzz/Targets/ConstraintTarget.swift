@@ -106,7 +106,7 @@ private struct NoKeys: KeyProvider {
         throw Self.failure()
     }
 
-    func scopedToCall() -> any KeyProvider { self }
+    func scopedToCall(for purpose: KeyHolderPurpose) -> any KeyProvider { self }
 
     private static func failure() -> KeychainFailure { KeychainFailure(.authFailed, "there are no keys here") }
 }

@@ -164,7 +164,9 @@ extension OpenKeybag: KeyProvider {
         return generation
     }
 
-    package func scopedToCall() -> any KeyProvider { isPasscodeSet ? CallScopedKeys(of: self) : self }
+    package func scopedToCall(for purpose: KeyHolderPurpose) -> any KeyProvider {
+        isPasscodeSet ? CallScopedKeys(of: self, for: purpose) : self
+    }
 
     package func availability(
         of accessibility: ItemAccessibility, generation: UInt32, lockEpoch: any LockEpochReading

@@ -93,7 +93,7 @@ extension UnlockedKeys: KeyProvider {
         try body(key(ClassKeyID(accessibility, generation: generation)).classKey)
     }
 
-    package func scopedToCall() -> any KeyProvider { self }
+    package func scopedToCall(for purpose: KeyHolderPurpose) -> any KeyProvider { self }
 }
 
 /// A class key with several owners.

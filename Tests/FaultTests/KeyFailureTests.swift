@@ -34,7 +34,7 @@ struct KeyFailureTests {
             return try base.withClassKey(for: accessibility, generation: generation, lockEpoch: lockEpoch, body)
         }
 
-        func scopedToCall() -> any KeyProvider { self }
+        func scopedToCall(for purpose: KeyHolderPurpose) -> any KeyProvider { self }
     }
 
     private enum Call: String, CaseIterable {

@@ -12,7 +12,7 @@ struct LockedKeybagTests {
     func neverUnlocked() throws {
         let store = try PasscodeStore()
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: false) == [])
-        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(), isFirstUnlockDone: false) == [])
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(for: .use), isFirstUnlockDone: false) == [])
         #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .neverUnlocked)
         #expect(try store.keybag.autoLock(at: PasscodeStore.lockEpoch) == nil)
     }
@@ -22,7 +22,7 @@ struct LockedKeybagTests {
         let store = try PasscodeStore()
         try store.unlock([.firstUnlock])
         #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag, isFirstUnlockDone: true) == [])
-        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(), isFirstUnlockDone: true) == [])
+        #expect(KeyProviderContract.violationsWhileLocked(of: store.keybag.scopedToCall(for: .use), isFirstUnlockDone: true) == [])
         #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .locked)
         #expect(try store.keybag.autoLock(at: PasscodeStore.lockEpoch) == nil)
     }
@@ -32,7 +32,7 @@ struct LockedKeybagTests {
         let store = try PasscodeStore()
         try store.unlock()
         #expect(KeyProviderContract.violations(of: store.keybag, isPasscodeSet: true) == [])
-        #expect(KeyProviderContract.violations(of: store.keybag.scopedToCall(), isPasscodeSet: true) == [])
+        #expect(KeyProviderContract.violations(of: store.keybag.scopedToCall(for: .use), isPasscodeSet: true) == [])
         #expect(try store.keybag.lockState(at: PasscodeStore.lockEpoch) == .unlocked)
         let document = store.keybag.document
         #expect(try store.keybag.copiedKeys(of: document) == store.unlockedKeys().copiedKeys(of: document))
@@ -98,7 +98,7 @@ struct LockedKeybagTests {
     func oneCall() throws {
         let store = try PasscodeStore()
         try store.unlock()
-        let call = store.keybag.scopedToCall()
+        let call = store.keybag.scopedToCall(for: .use)
         for _ in 0..<3 {
             _ = try call.copiedKey(.whenUnlocked, 2)
             _ = try call.copiedKey(.whenUnlockedThisDeviceOnly, 1)
@@ -106,10 +106,12 @@ struct LockedKeybagTests {
         }
         #expect(store.holder.loadCount == 1)
         try store.holder.remove(.unlocked)
-        _ = try call.scopedToCall().copiedKey(.whenUnlocked, 2)
-        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try store.keybag.scopedToCall().copiedKey(.whenUnlocked, 2) }
+        _ = try call.scopedToCall(for: .use).copiedKey(.whenUnlocked, 2)
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) {
+            try store.keybag.scopedToCall(for: .use).copiedKey(.whenUnlocked, 2)
+        }
 
-        let lockedCall = store.keybag.scopedToCall()
+        let lockedCall = store.keybag.scopedToCall(for: .use)
         #expect(lockedCall.availability(of: .whenUnlocked, generation: 2) == .locked)
         try store.unlock()
         #expect(lockedCall.availability(of: .whenUnlocked, generation: 2) == .locked)
@@ -137,7 +139,7 @@ struct LockedKeybagTests {
     func epochReads() throws {
         let store = try PasscodeStore()
         try store.unlock()
-        let (call, epoch) = (store.keybag.scopedToCall(), CountedEpoch())
+        let (call, epoch) = (store.keybag.scopedToCall(for: .use), CountedEpoch())
         for (id, expected) in [
             (ClassKeyID(.always, generation: 1), 0), (ClassKeyID(.whenUnlocked, generation: 3), 0),
             (ClassKeyID(.whenUnlocked, generation: 2), 1), (ClassKeyID(.whenUnlockedThisDeviceOnly, generation: 2), 1),
@@ -155,13 +157,13 @@ struct LockedKeybagTests {
         try store.unlock()
         let epoch = CountedEpoch(failure: KeychainFailure(.itemNotFound, "the disk is gone", requiresReopening: true, isDamage: true))
         let failure = #expect(throws: KeychainFailure.self) {
-            try store.keybag.scopedToCall().withClassKey(for: .whenUnlocked, generation: 2, lockEpoch: epoch) {
+            try store.keybag.scopedToCall(for: .use).withClassKey(for: .whenUnlocked, generation: 2, lockEpoch: epoch) {
                 _ throws(KeychainFailure) in
             }
         }
         #expect(failure?.status == .interactionNotAllowed && failure?.isDamage == false && failure?.requiresReopening == true)
         #expect(store.holder.loadCount == 0)
-        #expect(try store.keybag.scopedToCall().copiedKey(.whenUnlocked, 2).count == ClassKey.byteCount)
+        #expect(try store.keybag.scopedToCall(for: .use).copiedKey(.whenUnlocked, 2).count == ClassKey.byteCount)
     }
 
     @Test("Without a passcode the holder is never asked")

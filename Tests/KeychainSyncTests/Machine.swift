@@ -13,11 +13,13 @@ struct Machine {
     let home: String
     let keychain: LocalKeychain
 
-    /// `isSynchronizing`: whether the keychain has an empty ledger already.
-    init(_ name: String, in directory: String, isSynchronizing: Bool = true) throws {
+    /// Makes the directory.
+    ///
+    /// `isSynchronizing`: whether the keychain has an empty ledger already. `keys`: where this process keeps unlocked keys.
+    init(_ name: String, in directory: String, isSynchronizing: Bool = true, keys: ProcessMemoryKeys = .shared) throws {
         home = directory + "/" + name
         try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        keychain = try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory)
+        keychain = try LocalKeychain.withCheapPasscode(home: home, holder: .processMemory) { $0.processKeys = keys }
         if isSynchronizing { try keychain.startSynchronizing() }
     }
 

@@ -15,6 +15,7 @@ final class CallScopedKeys: KeyProvider {
     }
 
     private let keybag: OpenKeybag
+    private let purpose: KeyHolderPurpose
     private let results = Mutex(LoadResults())
 
     /// Two properties rather than a dictionary: one is created for every call.
@@ -28,8 +29,9 @@ final class CallScopedKeys: KeyProvider {
         }
     }
 
-    init(of keybag: OpenKeybag) {
+    init(of keybag: OpenKeybag, for purpose: KeyHolderPurpose) {
         self.keybag = keybag
+        self.purpose = purpose
     }
 
     var keybagGeneration: UInt64 { keybag.keybagGeneration }
@@ -53,7 +55,7 @@ final class CallScopedKeys: KeyProvider {
             loading: { slot throws(KeychainFailure) in try load(slot, lockEpoch) }, body)
     }
 
-    func scopedToCall() -> any KeyProvider { self }
+    func scopedToCall(for purpose: KeyHolderPurpose) -> any KeyProvider { self }
 
     private func load(_ slot: KeyHolderSlot, _ lockEpoch: any LockEpochReading) throws(KeychainFailure) -> HeldKeys? {
         let result = results.withLock { results in
@@ -71,7 +73,7 @@ final class CallScopedKeys: KeyProvider {
 
     private func loadFromHolder(_ slot: KeyHolderSlot, _ lockEpoch: any LockEpochReading) -> LoadResult {
         do throws(KeychainFailure) {
-            guard let keys = try keybag.load(slot, for: .use, lockEpoch: lockEpoch) else { return .locked }
+            guard let keys = try keybag.load(slot, for: purpose, lockEpoch: lockEpoch) else { return .locked }
             return .held(keys)
         } catch {
             return .failed(error)

@@ -2,7 +2,7 @@
 internal import FoundationEssentials
 
 extension SealedKeychain {
-    /// Runs `body` on the ledger and the items that synchronize, in one transaction that records no change.
+    /// Runs `body` on the ledger and the items that synchronize, in one transaction that records no change and does not count as use.
     ///
     /// - Throws: `.unimplemented` if the store has no ledger, `.notAvailable` while synchronization is off, a failure that requires reopening if the
     ///   keybag was changed, and what `body` throws; then nothing is written.
@@ -12,7 +12,7 @@ extension SealedKeychain {
         guard let store = store as? any SyncStore else {
             throw KeychainFailure(.unimplemented, "this keychain cannot be synchronized")
         }
-        let keychain = scopedToCall
+        let keychain = scopedToAgent
         let outcome = try store.writeLedger(ifKeybagGeneration: keys.keybagGeneration) { writing throws(KeychainFailure) in
             try body(writing, SyncRows(keychain: keychain, store: writing))
         }

@@ -37,7 +37,10 @@ package struct SealedKeychain: Keychain {
     }
 
     /// The same keychain for one call: keys are fetched once and wiped at the end of the call.
-    var scopedToCall: SealedKeychain { with(keys: keys.scopedToCall()) }
+    var scopedToCall: SealedKeychain { with(keys: keys.scopedToCall(for: .use)) }
+
+    /// The same keychain for one call of an agent, which does not count as use: it does not postpone automatic locking.
+    package var scopedToAgent: SealedKeychain { with(keys: keys.scopedToCall(for: .inspection)) }
 
     /// The same keychain for one call that may satisfy access control.
     func scopedToCall(_ authentication: Authentication) -> SealedKeychain {

@@ -41,7 +41,7 @@ package protocol KeyHolder: Sendable {
 package enum KeyHolderPurpose: Sendable {
     /// Reading or writing an item.
     case use
-    /// Reporting the state.
+    /// Reporting the state, and the work of an agent, which no person waits for.
     case inspection
 }
 

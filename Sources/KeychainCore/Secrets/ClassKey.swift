@@ -76,8 +76,8 @@ package protocol KeyProvider: Sendable {
 
     /// Returns a provider of the same keys that caches them for the duration of one call.
     ///
-    /// The cache is wiped with the last reference, so it must not outlive the call.
-    func scopedToCall() -> any KeyProvider
+    /// The cache is wiped with the last reference, so it must not outlive the call. A call for `inspection` does not postpone automatic locking.
+    func scopedToCall(for purpose: KeyHolderPurpose) -> any KeyProvider
 }
 
 /// Whether a class key is available.

@@ -105,10 +105,11 @@ extension LocalKeychain {
 
     /// Returns the keys of this device; without those of lanes whose class is locked.
     ///
-    /// Throws `.itemNotFound` if there are none, and `.interactionNotAllowed` if the keychain was not unlocked since the machine was started.
+    /// Does not count as use. Throws `.itemNotFound` if there are none, and `.interactionNotAllowed` if the keychain was not unlocked since the machine was
+    /// started.
     package func deviceKeys() throws(KeychainFailure) -> any CircleDeviceKeys {
         try perform(creating: false) { opened throws(KeychainFailure) in
-            try CircleKeyItems(opened.keychain.with(entitlements: .synchronization)).keys()
+            try CircleKeyItems(opened.keychain.scopedToAgent.with(entitlements: .synchronization)).keys()
         }
     }
 }

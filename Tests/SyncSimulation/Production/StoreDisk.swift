@@ -253,7 +253,7 @@ private final class LockableKeys: KeyProvider, @unchecked Sendable {
         return try keybag.withClassKey(for: accessibility, generation: generation, lockEpoch: lockEpoch, body)
     }
 
-    func scopedToCall() -> any KeyProvider { self }
+    func scopedToCall(for purpose: KeyHolderPurpose) -> any KeyProvider { self }
 
     /// The classes of the lanes alone: `always` is never locked.
     private func isLocked(_ accessibility: ItemAccessibility) -> Bool {
