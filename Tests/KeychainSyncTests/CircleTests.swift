@@ -160,6 +160,45 @@ struct CircleTests {
         #expect(try bench.one.secret("1") == nil && bench.one.secret("120") == nil)
     }
 
+    @Test("The status says what waits for a person, until the cause is gone")
+    func warnings() async throws {
+        let bench = try await CircleBench()
+        _ = try await bench.start()
+        try await bench.join()
+        func failures() async throws -> [SyncFailure.Code?] {
+            try await bench.one.use { try KeychainSync.status() }.warnings.map(\.failure?.code)
+        }
+        for number in 1...120 { try bench.one.put("\(number)", "1") }
+        try await bench.exchange()
+        #expect(try await failures() == [])
+        for number in 1...120 { try bench.other.delete("\(number)") }
+        try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+        for _ in 0..<2 {
+            await expectFailure(.deletionsWait) { try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet() }
+            #expect(try await failures() == [.deletionsWait])
+        }
+        try await bench.one.use { try await KeychainSync.acceptDeletions(on: bench.storage) }
+        #expect(try await failures() == [])
+
+        // The version is the fifth byte of a batch.
+        let before = try FileManager.default.subpathsOfDirectory(atPath: bench.storage.path)
+        try bench.other.put("a", "1")
+        try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+        let path = try #require(
+            try FileManager.default.subpathsOfDirectory(atPath: bench.storage.path)
+                .first { $0.contains("/b/") && !before.contains($0) && $0.split(separator: "/").count == 6 })
+        let batch = try Data(contentsOf: URL(fileURLWithPath: bench.storage.path + "/" + path))
+        var newer = batch
+        newer[4] += 1
+        try newer.write(to: URL(fileURLWithPath: bench.storage.path + "/" + path))
+        await expectFailure(.newerVersion) { try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet() }
+        #expect(try await failures() == [.newerVersion])
+        #expect(try await bench.one.use { try KeychainSync.status() }.warnings.first?.text.hasPrefix("eagle-5 ") == true)
+        try batch.write(to: URL(fileURLWithPath: bench.storage.path + "/" + path))
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        #expect(try await failures() == [] && bench.one.secret("a") == "1")
+    }
+
     @Test("A device that joins is not asked about what was deleted before")
     func deletionsBeforeJoining() async throws {
         let bench = try await CircleBench()

@@ -159,4 +159,6 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case unsettled
     /// The versions that this keychain showed when it left the circle that it has entered again.
     case former
+    /// What a person has to know, until its cause is gone.
+    case alarms
 }

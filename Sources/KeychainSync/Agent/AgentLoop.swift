@@ -30,7 +30,14 @@ final class AgentLoop {
     private var loggedError: SyncStorageError.Code?
     /// The first error in the present round.
     private var roundError: SyncStorageError?
+    /// The alarms that were logged.
     private var alarms: Set<SyncAlarm> = []
+    /// The alarms of the present round.
+    private var roundAlarms: Set<SyncAlarm> = []
+    /// Whether the ledger has no alarms.
+    private var areAlarmsClear = false
+    /// Whether the present round looks at everything in the storage.
+    private var isRoundFull = false
     /// The first alarm in the present round that ends a run which ends when it is quiet.
     private var roundAlarm: SyncFailure?
 
@@ -53,6 +60,7 @@ final class AgentLoop {
         while true {
             try await handle(await inbox.receive())
             guard callCount == 0 else { continue }
+            await storeAlarms()
             if isStopping { return }
             if endsWhenQuiet, !isRoundDue, !hasProgressed {
                 if let roundError { throw SyncFailure(.storage, roundError.reason) }
@@ -111,11 +119,14 @@ final class AgentLoop {
             if roundError == nil { loggedError = nil }
             roundError = nil
             roundAlarm = nil
+            roundAlarms = []
+            isRoundFull = true
             // Hints may be lost.
             wake(at: clock.now() + Self.longestPauseSeconds)
             try await step([.wake])
         } else if areChangesDue {
             areChangesDue = false
+            isRoundFull = false
             // Most changes are of other items, or this agent's own.
             if await host.mustLookAtItems() { try await step([.itemsChanged]) }
         }
@@ -185,6 +196,7 @@ final class AgentLoop {
 
     /// Logs an alarm once, unless it is thrown at the end.
     private func note(_ alarm: SyncAlarm) async {
+        roundAlarms.insert(alarm)
         let isNew = alarms.insert(alarm).inserted
         guard isNew || endsWhenQuiet else { return }
         let report = await host.report(of: alarm)
@@ -193,6 +205,12 @@ final class AgentLoop {
         } else if isNew {
             log.warning("\(report.text)")
         }
+    }
+
+    /// Stores the alarms of the present round, unless there are and were none.
+    private func storeAlarms() async {
+        guard !roundAlarms.isEmpty || !areAlarmsClear else { return }
+        areAlarmsClear = await host.store(roundAlarms, isComplete: isRoundFull && roundError == nil && !isStopping)
     }
 
     private static let longestPauseSeconds = 3_600.0

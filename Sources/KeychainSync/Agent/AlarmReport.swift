@@ -22,41 +22,60 @@ struct AlarmReport: Sendable {
     }
 }
 
+extension AlarmReport {
+    /// Describes an alarm, with the name of the device that it is about.
+    init(_ alarm: SyncAlarm, _ notes: DeviceNotes?) {
+        func name(of device: DeviceID?) -> String {
+            guard let device, let notes else { return "another device" }
+            return notes[device]?.name?.text ?? "an unnamed device"
+        }
+        self =
+            switch alarm {
+            case .newerFormat(let device):
+                AlarmReport(
+                    .newerVersion, "\(name(of: device)) uses a newer version of the program, so its changes wait",
+                    advice: "update this program"
+                )
+            case .massDeletion(let count):
+                AlarmReport(
+                    .deletionsWait, "other devices have deleted \(count) items, which waits for a confirmation",
+                    advice: "nothing of it was deleted here; if it was done on purpose, run `valet sync accept-deletions`")
+            case .invalidBatch(let device):
+                AlarmReport("\(name(of: device)) has sent something invalid, which was ignored; if it goes on, remove the device")
+            case .missingStatement:
+                AlarmReport(
+                    "the folder lacks a part of what was stated about the devices of the circle; synchronization continues without it")
+            case .withheld(let device): AlarmReport("the folder lacks changes that \(name(of: device)) has sent")
+            case .itemLeftAlone:
+                AlarmReport(
+                    "a received item could not replace the one on this device, which a newer version of the program wrote or which is for this device"
+                )
+            case .unsentWriteLost: AlarmReport("a damaged item was lost before it could be sent; `valet verify` shows what is damaged")
+            case .removed: AlarmReport(.removed, "this device was removed from its circle", advice: "its items stay here")
+            }
+    }
+}
+
 extension EngineHost {
     /// Describes an alarm, with the name of the device that it is about.
     func report(of alarm: SyncAlarm) -> AlarmReport {
-        switch alarm {
-        case .newerFormat(let device):
-            AlarmReport(
-                .newerVersion, "\(name(of: device)) uses a newer version of the program, so its changes wait", advice: "update this program"
-            )
-        case .massDeletion(let count):
-            AlarmReport(
-                .deletionsWait, "other devices have deleted \(count) items, which waits for a confirmation",
-                advice: "nothing of it was deleted here; if it was done on purpose, run `valet sync accept-deletions`")
-        case .invalidBatch(let device):
-            AlarmReport("\(name(of: device)) has sent something invalid, which was ignored; if it goes on, remove the device")
-        case .missingStatement:
-            AlarmReport("the folder lacks a part of what was stated about the devices of the circle; synchronization continues without it")
-        case .withheld(let device): AlarmReport("the folder lacks changes that \(name(of: device)) has sent")
-        case .itemLeftAlone:
-            AlarmReport(
-                "a received item could not replace the one on this device, which a newer version of the program wrote or which is for this device"
-            )
-        case .unsentWriteLost: AlarmReport("a damaged item was lost before it could be sent; `valet verify` shows what is damaged")
-        case .removed: AlarmReport(.removed, "this device was removed from its circle", advice: "its items stay here")
-        }
+        AlarmReport(alarm, try? keychain.readLedger { ledger throws(KeychainFailure) in try DeviceNotes(in: ledger) })
     }
 
-    private func name(of device: DeviceID?) -> String {
-        guard let device else { return "another device" }
-        let notes: DeviceNotes
+    /// Stores the alarms of a round for people who ask for the status.
+    ///
+    /// `isComplete`: whether the round has read everything. Returns whether none is stored now. Best effort: the next round stores them, too.
+    func store(_ alarms: Set<SyncAlarm>, isComplete: Bool) -> Bool {
         do throws(KeychainFailure) {
-            notes = try keychain.readLedger { ledger throws(KeychainFailure) in try DeviceNotes(in: ledger) }
+            var stored = try keychain.readLedger { ledger throws(KeychainFailure) in try StoredAlarms(in: ledger) }
+            let before = stored
+            stored.note(alarms, isComplete: isComplete, now: clock.now())
+            guard stored.all != before.all else { return stored.all.isEmpty }
+            try keychain.synchronize { ledger, _ throws(KeychainFailure) in try stored.store(insteadOf: before, in: ledger) }
+            return stored.all.isEmpty
         } catch {
-            return "another device"
+            return false
         }
-        return notes[device]?.name?.text ?? "an unnamed device"
     }
 }
 #endif

@@ -37,6 +37,18 @@ public struct SyncStatus: Hashable, Sendable {
     public let conflictCount: Int
     /// Whether this device was removed from the circle.
     public let isRemoved: Bool
+    /// What the last run of an agent has found and a person has to know, the most urgent first.
+    ///
+    /// Each warning disappears with the first run after its cause is gone.
+    public let warnings: [Warning]
+
+    /// Something that a person has to know.
+    public struct Warning: Hashable, Sendable {
+        /// What waits for a person: `.deletionsWait` or `.newerVersion`; nil if nothing waits.
+        public let failure: SyncFailure?
+        /// What was found, and what to do, without a full stop.
+        public let text: String
+    }
 
     /// A change of another device.
     public struct Received: Hashable, Sendable {
@@ -78,7 +90,11 @@ extension KeychainSync {
                 unreadDevices: try Self.unreadDevices(in: ledger).filter { $0 != membership.device && roster.members[$0] != nil }.sorted()
                     .map { notes[$0]?.name?.text },
                 isWaitingForStatements: !roster.missing.isEmpty, conflictCount: counts.conflicts,
-                isRemoved: roster.removed.contains(membership.device))
+                isRemoved: roster.removed.contains(membership.device),
+                warnings: try StoredAlarms(in: ledger).all.map { alarm in
+                    let report = AlarmReport(alarm, notes)
+                    return SyncStatus.Warning(failure: report.failure, text: report.text)
+                })
         }
     }
 

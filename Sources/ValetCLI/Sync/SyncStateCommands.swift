@@ -9,7 +9,8 @@ import KeychainSystem
 /// What the circle has, and what a person decides about it.
 struct SyncStatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show the circle, and what was not sent yet.", discussion: "Changes nothing.")
+        commandName: "status", abstract: "Show the circle, and what was not sent yet.",
+        discussion: "Changes nothing. Exits with 3 if something waits for a person: many deletions, or an update of this program.")
 
     @OptionGroup
     var passcode: PasscodeOption
@@ -33,10 +34,12 @@ struct SyncStatusCommand: ParsableCommand {
         }
         if let line = SyncText.unshared(status.unsharedItemCount) { lines.append(line) }
         if status.conflictCount > 0 { lines.append("Conflicts: \(status.conflictCount). `valet sync conflicts` lists them.") }
+        let failure =
+            status.isRemoved
+            ? SyncFailure(.removed, "this device was removed from its circle") : status.warnings.lazy.compactMap(\.failure).first
+        for warning in status.warnings where failure == nil || warning.failure != failure { lines.append("Warning: \(warning.text).") }
         for line in lines { try StandardOutput.writeLine(line) }
-        if status.isRemoved {
-            throw CommandFailure(SyncFailure(.removed, "this device was removed from its circle"))
-        }
+        if let failure { throw CommandFailure(failure) }
     }
 
     private func devices(_ count: Int) -> String { count == 1 ? "1 device" : "\(count) devices" }
