@@ -11,6 +11,8 @@ package struct VerificationReport: Sendable {
         /// The item's service and account, if its attributes can still be read.
         package let service: String?
         package let account: String?
+        /// Whether the circle has the item, so that synchronization restores it.
+        package var isInCircle = false
     }
 
     package var checkedCount = 0

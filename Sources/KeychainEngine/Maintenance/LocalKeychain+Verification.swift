@@ -43,6 +43,28 @@ extension LocalKeychain {
         .compactMap(\.self)
     }
 
+    /// Notes which damaged items synchronization restores.
+    ///
+    /// Best effort: a damaged ledger is reported as damage of the file.
+    private static func noteItemsInCircle(in report: inout VerificationReport, of store: SQLiteItemStore) {
+        do throws(KeychainFailure) {
+            guard !report.findings.isEmpty, try store.isSynchronizing() else { return }
+            let items = report.findings.filter { !$0.needsOtherKeys }.map(\.reference.id)
+            let shared = try store.readLedger { ledger throws(KeychainFailure) in
+                var shared: Set<ItemID> = []
+                for item in items {
+                    if let version = try ledger.liveVersion(shownBy: item), version.reference.origin != nil { shared.insert(item) }
+                }
+                return shared
+            }
+            for index in report.findings.indices where shared.contains(report.findings[index].reference.id) {
+                report.findings[index].isInCircle = true
+            }
+        } catch {
+            return
+        }
+    }
+
     private static func verify(_ opened: OpenKeychain, purgingQuarantine: Bool) throws(KeychainFailure) -> VerificationReport {
         let store = try opened.fileStore()
         var report = VerificationReport()
@@ -54,6 +76,7 @@ extension LocalKeychain {
             guard error.isDamage else { throw error }
             incompleteScan = error
         }
+        noteItemsInCircle(in: &report, of: store)
         report.structuralProblems = try store.integrityProblems()
         if !report.structuralProblems.isEmpty { report.hasRefusedPages = try store.hasDamagedPages() }
         if let incompleteScan { report.structuralProblems.append(.incomplete(.items, incompleteScan)) }

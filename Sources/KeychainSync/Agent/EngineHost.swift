@@ -100,6 +100,15 @@ package actor EngineHost {
         }
     }
 
+    /// Returns whether no change by a program waits to be sent.
+    func isAllSent() throws(KeychainFailure) -> Bool {
+        try keychain.readLedger { ledger throws(KeychainFailure) in
+            for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return false }
+            for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty { return false }
+            return try !ledger.outgoingNames().contains { ObjectName($0)?.folder == .batches }
+        }
+    }
+
     private static func makeEngine(_ keys: LoadedDeviceKeys, _ ledger: any SyncReading) throws(KeychainFailure) -> SyncEngine {
         guard let membership = try Membership.stored(in: ledger) else {
             throw KeychainFailure(.notAvailable, "this device is in no circle", subject: .store)

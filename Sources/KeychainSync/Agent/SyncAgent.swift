@@ -66,6 +66,35 @@ public final class SyncAgent: Sendable {
     ///   keychain cannot be used. After everything else was done: `.deletionsWait` and `.newerVersion`.
     public func runUntilQuiet() async throws(SyncFailure) { try await run(endsWhenQuiet: true) }
 
+    /// Waits until everything that programs have written is in the storage.
+    ///
+    /// Call it while ``run()`` runs in another task, for example before a server ends. It also waits for what programs write meanwhile.
+    ///
+    /// - Parameter duration: The longest time to wait.
+    /// - Returns: Whether everything was sent. What is missing waits for the storage, for an unlock, or for `run()`.
+    /// - Throws: `.locked` and `.keychain`.
+    public func flush(within duration: Duration) async throws(SyncFailure) -> Bool {
+        let (changes, inbox) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        do throws(KeychainFailure) {
+            let observation = try keychain.observeChanges { inbox.yield() }
+            let timer = Task {
+                _ = try? await Task.sleep(for: duration)
+                inbox.finish()
+            }
+            defer {
+                observation.cancel()
+                timer.cancel()
+            }
+            var iterator = changes.makeAsyncIterator()
+            while try await !host.isAllSent() {
+                guard await iterator.next() != nil else { return try await host.isAllSent() }
+            }
+            return true
+        } catch {
+            throw SyncFailure(error)
+        }
+    }
+
     private func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
         let inbox = AgentInbox()
         let observation: any ChangeObservation

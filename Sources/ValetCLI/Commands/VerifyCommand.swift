@@ -74,12 +74,16 @@ struct VerifyCommand: ParsableCommand {
         if damagedCount > 0 {
             return CommandFailure(
                 .damaged, "\(checked), \(damagedCount) damaged; \(outcome)",
-                advice: "Restore a backup, replace the damaged items with `valet set`, or delete them with `valet remove`.")
+                advice: report.findings.contains(where: \.isInCircle)
+                    ? "Run `valet sync now`, which restores from the circle what it has. Otherwise restore \(Self.replacementAdvice)"
+                    : "Restore \(Self.replacementAdvice)")
         }
         return CommandFailure(
             .damaged, "\(checked), none damaged, but \(KeychainDescription.damagedKeybagCopy)",
             advice: KeychainDescription.damagedKeybagCopyAdvice)
     }
+
+    private static let replacementAdvice = "a backup, replace the damaged items with `valet set`, or delete them with `valet remove`."
 
     private static func items(_ count: Int) -> String { count == 1 ? "1 item" : "\(count) items" }
 
@@ -108,6 +112,6 @@ struct VerifyCommand: ParsableCommand {
             } else {
                 "item \(finding.reference.data.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
             }
-        return "\(name): \(finding.problem)"
+        return "\(name): \(finding.problem)" + (finding.isInCircle ? "; `valet sync now` restores it" : "")
     }
 }

@@ -49,6 +49,23 @@ struct SyncAgentTests {
         }
     }
 
+    @Test("A program waits until its changes are sent, and learns if they are not")
+    func flush() async throws {
+        try await withCircle { one, other, storage in
+            let agent = try SyncAgent(one.keychain, on: storage)
+            try one.put("a", "1")
+            #expect(try await !agent.flush(within: .zero))
+            let run = Task { try await agent.run() }
+            #expect(try await agent.flush(within: .seconds(60)))
+            try one.put("b", "2")
+            #expect(try await agent.flush(within: .seconds(60)))
+            run.cancel()
+            try await run.value
+            try await SyncAgent(other.keychain, on: storage).runUntilQuiet()
+            #expect(try other.secret("a") == "1" && other.secret("b") == "2")
+        }
+    }
+
     /// One step folds 512 changes.
     @Test("However much was changed, one run sends it, and one reads it")
     func manyChanges() async throws {
