@@ -15,7 +15,10 @@ final class AgentLoop {
     private let inbox: AgentInbox
     private let log = Logger(label: "keychain.sync")
 
+    private let reportProgress = SyncProgress.report
     private var callCount = 0
+    /// How many objects were read or created.
+    private var doneCount = 0
     private var isRoundDue = true
     private var areChangesDue = false
     private var isStopping = false
@@ -84,6 +87,7 @@ final class AgentLoop {
                 callCount -= 1
                 note(error)
                 if case .created = event { hasProgressed = true }
+                noteProgress(event)
                 if let event { events.append(event) }
             case .stop: isStopping = true
             }
@@ -108,6 +112,15 @@ final class AgentLoop {
         }
         guard let end else { return events.prefix(32) }
         return events[..<max(end, events.startIndex + 1)]
+    }
+
+    private func noteProgress(_ event: SyncEvent?) {
+        switch event {
+        case .read, .created:
+            doneCount += 1
+            reportProgress?(doneCount)
+        case .wake, .itemsChanged, .listed, .failed, .command, nil: break
+        }
     }
 
     /// Begins what is due, if anything.

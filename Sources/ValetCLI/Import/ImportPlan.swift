@@ -133,36 +133,22 @@ struct ImportPlan {
     private static func secrets(_ count: Int) -> String { count == 1 ? "1 secret" : "\(count) secrets" }
 }
 
-/// A line on the terminal that shows how far a long import is: 100,000 secrets take many seconds.
+/// How far a long import is: 100,000 secrets take many seconds.
 final class ImportProgress {
     private let count: Int
-    private let isShown: Bool
-    private var width = 0
+    private let line = ProgressLine()
 
     /// Creates the progress of an import of `count` secrets.
     ///
-    /// A short import, or one whose standard error is no terminal, shows none.
-    init(count: Int) {
-        self.count = count
-        isShown = count >= 5_000 && FileDescriptor.standardError.isTerminal
-    }
+    /// A short import shows none.
+    init(count: Int) { self.count = count }
 
     /// Shows how many of the secrets a phase of the import is done with.
     func show(_ phase: String, _ number: Int) {
-        guard isShown, number.isMultiple(of: 500) else { return }
-        replaceLine("\(phase) secrets: \(number * 100 / count) %")
+        guard count >= 5_000, number.isMultiple(of: 500) else { return }
+        line.show("\(phase) secrets: \(number * 100 / count) %")
     }
 
     /// Removes the line.
-    func end() {
-        guard width > 0 else { return }
-        replaceLine("")
-        StandardError.write("\r", terminator: "")
-    }
-
-    private func replaceLine(_ text: String) {
-        let padding = String(repeating: " ", count: max(0, width - text.count))
-        StandardError.write("\r\(text)\(padding)", terminator: "")
-        width = text.count
-    }
+    func end() { line.end() }
 }

@@ -18,7 +18,7 @@ struct SyncNowCommand: ParsableCommand {
     func run() throws {
         let session = try SyncSession(passcode)
         let storage = try session.storage()
-        try session.perform { () async throws(SyncFailure) in
+        try session.performWithProgress { () async throws(SyncFailure) in
             do throws(SyncFailure) {
                 try await SyncAgent(on: storage).runUntilQuiet()
             } catch {

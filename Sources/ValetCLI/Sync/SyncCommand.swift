@@ -47,6 +47,23 @@ struct SyncSession {
         }
     }
 
+    /// Runs `body`, and after a second shows on the terminal how many files it has read and written.
+    func performWithProgress<Result: Sendable>(
+        _ body: @escaping @Sendable () async throws(SyncFailure) -> Result
+    ) throws(CommandFailure) -> Result {
+        let line = ProgressLine()
+        let clock = SystemContinuousTime()
+        let start = clock.nowNanoseconds()
+        defer { line.end() }
+        return try perform { () async throws(SyncFailure) in
+            let report = { @Sendable (count: Int) in
+                guard count.isMultiple(of: 20), clock.nowNanoseconds() > start + 1_000_000_000 else { return }
+                line.show("Synchronizing: \(count) files")
+            }
+            return try await SyncProgress.$report.withValue(report) { await Self.outcome(body) }.get()
+        }
+    }
+
     private static func outcome<Value>(
         _ body: () async throws(SyncFailure) -> Value
     ) async -> Result<Value, SyncFailure> {

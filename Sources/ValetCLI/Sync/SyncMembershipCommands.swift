@@ -149,7 +149,7 @@ struct SyncJoinCommand: ParsableCommand {
             throw error
         }
         StandardError.write("Waiting until the other device admits this one.")
-        let joined = try session.perform { () async throws(SyncFailure) in try await joining.confirm() }
+        let joined = try session.performWithProgress { () async throws(SyncFailure) in try await joining.confirm() }
         try StandardOutput.writeLine("This device, \(name), belongs to the circle. \(SyncText.items(joined.sharedItemCount)) shared.")
         if joined.conflictCount > 0 {
             try StandardOutput.writeLine("\(joined.conflictCount) with another value on the other devices: `valet sync conflicts`.")
@@ -206,7 +206,7 @@ struct SyncRecoverCommand: ParsableCommand {
             "All other devices are removed from the circle. Continue?", isGiven: yes, "removal", otherwise: "nothing was changed")
         let name = deviceName.value
         let acceptsDeletions = acceptDeletions
-        let recovery = try session.perform { () async throws(SyncFailure) in
+        let recovery = try session.performWithProgress { () async throws(SyncFailure) in
             try await KeychainSync.recover(on: storage, recoveryKit: kit, deviceName: name, acceptsDeletions: acceptsDeletions)
         }
         StandardError.write("This device, \(name), belongs to the circle. \(SyncText.items(recovery.sharedItemCount)) shared.")

@@ -7,6 +7,7 @@ import KeychainSync
 import KeychainSystem
 import KeychainTestSupport
 import SyncCore
+import Synchronization
 import Testing
 
 @Suite("The agent")
@@ -63,6 +64,20 @@ struct SyncAgentTests {
             try await run.value
             try await SyncAgent(other.keychain, on: storage).runUntilQuiet()
             #expect(try other.secret("a") == "1" && other.secret("b") == "2")
+        }
+    }
+
+    @Test("A command can show how many objects a run has read and created")
+    func progress() async throws {
+        try await withCircle { one, other, storage in
+            try one.put("a", "1")
+            let counts = Mutex<[Int]>([])
+            try await SyncProgress.$report.withValue({ count in counts.withLock { $0.append(count) } }) {
+                for machine in [one, other] { try await SyncAgent(machine.keychain, on: storage).runUntilQuiet() }
+            }
+            let shown = counts.withLock { $0 }
+            let runs = shown.split { $0 == 1 }
+            #expect(shown.filter { $0 == 1 }.count == 2 && runs.allSatisfy { Array($0) == Array(2..<$0.count + 2) })
         }
     }
 
