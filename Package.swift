@@ -164,8 +164,8 @@ let package = Package(
         .testTarget(
             name: "KeychainSyncTests",
             dependencies: [
-                "KeychainSync", "SyncCore", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport",
-                "KeychainTestChild",
+                "KeychainSync", "SyncCore", "SyncSimulation", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts",
+                "KeychainTestSupport", "KeychainTestChild",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),

@@ -11,12 +11,15 @@ import Testing
 struct TemporaryFolder {
     let directory: TemporaryDirectory
     let storage: FolderStorage
+    /// The same storage, as another device opens it.
+    let other: FolderStorage
     /// The directory of the objects.
     var root: String { directory.path + "/keychain-sync-1" }
 
     init(inMemory: Bool = false, options: FolderOptions = FolderOptions()) async throws {
         directory = try TemporaryDirectory(inMemory: inMemory)
         storage = try await FolderStorage.make(path: directory.path, outside: [], options: options)
+        other = FolderStorage(path: directory.path, options: options)
     }
 
     /// The names of all files below the root, also of those that are no objects.
@@ -59,14 +62,14 @@ struct StorageContractTests {
     @Test("A folder on a disk follows the rule", arguments: SyncStorageContract.rules)
     func folder(rule: SyncStorageContract) async throws {
         let folder = try await TemporaryFolder()
-        let violations = await rule.violations(of: folder.storage)
+        let violations = await rule.violations(of: folder.storage, other: folder.other)
         #expect(violations == [])
     }
 
     @Test("A folder in memory follows the rule", arguments: SyncStorageContract.rules)
     func folderInMemory(rule: SyncStorageContract) async throws {
         let folder = try await TemporaryFolder(inMemory: true)
-        let violations = await rule.violations(of: folder.storage)
+        let violations = await rule.violations(of: folder.storage, other: folder.other)
         #expect(violations == [])
     }
 
@@ -78,16 +81,18 @@ struct StorageContractTests {
         options.hasUnnamedFiles = false
         options.renamesWithoutReplacing = renamesWithoutReplacing
         let folder = try await TemporaryFolder(options: options)
-        let violations = await rule.violations(of: folder.storage)
+        let violations = await rule.violations(of: folder.storage, other: folder.other)
         #expect(violations == [])
         #expect(try folder.files.allSatisfy(StorageName.isObject))
     }
 
     @Test("A folder on a file system of its own follows all rules", .blocking, .requiresRoot, arguments: MountedFolder.Kind.usable)
     func mounted(kind: MountedFolder.Kind) async throws {
-        for rule in SyncStorageContract.rules {
-            let folder = try await MountedFolder(kind)
-            let violations = await rule.violations(of: folder.storage)
+        let folder = try await MountedFolder(kind, byteCount: 64 << 20)
+        for (number, rule) in SyncStorageContract.rules.enumerated() {
+            let path = folder.directory.path + "/\(number)"
+            let storage = try await FolderStorage.make(path: path, outside: [], options: FolderOptions())
+            let violations = await rule.violations(of: storage, other: FolderStorage(path: path))
             #expect(violations == [], "\(rule)")
         }
     }
