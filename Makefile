@@ -16,7 +16,8 @@ test: install-dependencies  ## build and run the tests: about 4 minutes to build
 
 # The build with traits has a scratch path of its own, so that neither build replaces the other.
 test-all: test  ## run `make test`, then everything at full scale with all traits, Objective-C, C, examples, and sanitizers: more than an hour
-	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM,Configuration --scratch-path .build/with-traits
+	@Scripts/install-dependencies.sh etcd
+	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM,Configuration,Etcd --scratch-path .build/with-traits
 	@Scripts/objective-c-tests.sh
 	@Scripts/check-c.sh
 	@Scripts/check-examples.sh

@@ -36,6 +36,7 @@ let package = Package(
         .library(name: "Valet", targets: ["Valet"]),
         .library(name: "Locksmith", targets: ["Locksmith"]),
         .library(name: "KeychainSync", targets: ["KeychainSync"]),
+        .library(name: "KeychainSyncEtcd", targets: ["KeychainSyncEtcd"]),
         .library(name: "ValetConfiguration", targets: ["ValetConfiguration"]),
         .library(name: "KeychainTesting", targets: ["KeychainTesting"]),
         .library(name: "KeychainTestingTraits", targets: ["KeychainTestingTraits"]),
@@ -44,6 +45,8 @@ let package = Package(
     traits: [
         .trait(name: "TPM", description: "Secrets sealed by a TPM 2.0. Building needs the headers of tpm2-tss, running its libraries."),
         .trait(name: "Configuration", description: "ValetConfiguration: secrets of a valet as values of swift-configuration."),
+        .trait(
+            name: "Etcd", description: "KeychainSyncEtcd: synchronization through etcd, for programs on Linux and for the command valet."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
@@ -51,6 +54,10 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         // With the trait Configuration only. A package without it does not resolve this one.
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+        // With the trait Etcd only.
+        .package(url: "https://github.com/grpc/grpc-swift-2", from: "2.4.0"),
+        .package(url: "https://github.com/grpc/grpc-swift-nio-transport", from: "2.9.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
     ],
     targets: [
         // Products
@@ -73,7 +80,7 @@ let package = Package(
         .executableTarget(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainSync", "KeychainEngine", "KeychainCore", "KeychainSystem",
+                "Valet", "KeychainServices", "KeychainSync", "KeychainSyncEtcd", "KeychainEngine", "KeychainCore", "KeychainSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -118,6 +125,19 @@ let package = Package(
                 .target(name: "KeychainEngine", condition: .when(platforms: linux)),
                 .target(name: "SyncCore", condition: .when(platforms: linux)), .product(name: "Logging", package: "swift-log"),
             ]
+        ),
+        // Empty without the trait, and on Apple platforms.
+        .target(
+            name: "KeychainSyncEtcd",
+            dependencies: [
+                "KeychainSync", .target(name: "KeychainSystem", condition: .when(platforms: linux)),
+                .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(platforms: linux, traits: ["Etcd"])),
+                .product(
+                    name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
+                    condition: .when(platforms: linux, traits: ["Etcd"])),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(platforms: linux, traits: ["Etcd"])),
+            ],
+            exclude: ["Messages/etcd.proto"]
         ),
         .target(
             name: "SecurityAPI",
@@ -166,6 +186,12 @@ let package = Package(
             dependencies: [
                 "KeychainSync", "SyncCore", "SyncSimulation", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts",
                 "KeychainTestSupport", "KeychainTestChild",
+            ]
+        ),
+        .testTarget(
+            name: "KeychainSyncEtcdTests",
+            dependencies: [
+                "KeychainSyncEtcd", "KeychainSync", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
@@ -251,7 +277,9 @@ let package = Package(
         // Three devices whose folder a real program moves, for Scripts/sync-real.sh.
         .executableTarget(
             name: "SyncWorkload",
-            dependencies: ["KeychainSync", "SyncCore", "SyncSimulation", "KeychainEngine", "KeychainCore", "KeychainTestSupport"],
+            dependencies: [
+                "KeychainSync", "KeychainSyncEtcd", "SyncCore", "SyncSimulation", "KeychainEngine", "KeychainCore", "KeychainTestSupport",
+            ],
             path: "Tests/SyncWorkload"
         ),
         .executableTarget(name: "PowerCut", dependencies: ["PowerCutSimulation"], path: "Tests/PowerCut"),

@@ -10,17 +10,17 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 . Scripts/build-options.sh
-# The build of the tests with all traits, because ValetConfiguration has no symbols without its trait.
+# The build of the tests with all traits, because ValetConfiguration and KeychainSyncEtcd have no symbols without their traits.
 scratch=.build/with-traits
 build_options[1]=$scratch
-build_options+=(--traits TPM,Configuration)
+build_options+=(--traits TPM,Configuration,Etcd)
 work=.build/docs-work
 site=.build/docs
-modules=(KeychainServices KeychainSync Valet Locksmith ValetConfiguration KeychainTesting KeychainTestingTraits)
+modules=(KeychainServices KeychainSync KeychainSyncEtcd Valet Locksmith ValetConfiguration KeychainTesting KeychainTestingTraits)
 
 echo "Building the modules; without changes this takes a few seconds."
 mkdir -p "$scratch"
-for target in Locksmith KeychainSync ValetConfiguration KeychainTestingTraits; do
+for target in Locksmith KeychainSyncEtcd ValetConfiguration KeychainTestingTraits; do
     if ! swift build "${build_options[@]}" --target "$target" >"$scratch/docs-build.log" 2>&1; then
         grep -vE '^\[[0-9]+/[0-9]+\]' "$scratch/docs-build.log" | head -n 100
         exit 1

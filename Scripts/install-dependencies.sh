@@ -5,6 +5,7 @@
 #   Scripts/install-dependencies.sh              packages for building and testing
 #   Scripts/install-dependencies.sh build        packages for building only
 #   Scripts/install-dependencies.sh objective-c  packages for building and testing, with GNUstep for the Objective-C classes
+#   Scripts/install-dependencies.sh etcd         packages for building and testing, with etcd for the tests of KeychainSyncEtcd
 set -euo pipefail
 
 if ! command -v swift >/dev/null 2>&1; then
@@ -51,6 +52,12 @@ fi
 if [ "${1:-}" = objective-c ]; then
     has_file '/usr/lib/gcc/*/*/include/objc/objc.h' || missing+=(gobjc)                         # the runtime
     has_file '/usr/include/GNUstep/Foundation/Foundation.h' || missing+=(libgnustep-base-dev)   # Foundation
+fi
+# Separate, because Debian's package also starts etcd as a service where systemd runs.
+if [ "${1:-}" = etcd ]; then
+    command -v etcd >/dev/null 2>&1 || missing+=(etcd-server)           # servers that tests start and kill
+    command -v etcdctl >/dev/null 2>&1 || missing+=(etcd-client)        # compacts, restores, and sets up users
+    command -v openssl >/dev/null 2>&1 || missing+=(openssl)            # certificates of servers and clients
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 

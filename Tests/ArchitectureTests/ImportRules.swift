@@ -18,12 +18,16 @@ private let allowedImports: [String: Set<String>] = [
         "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "Logging",
     ]),
     "KeychainSync": standardModules.union(["KeychainSystem", "KeychainCore", "KeychainEngine", "SyncCore", "Logging"]),
+    "KeychainSyncEtcd": standardModules.union([
+        "KeychainSync", "KeychainSystem", "GRPCCore", "GRPCNIOTransportHTTP2Posix", "SwiftProtobuf",
+    ]),
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetConfiguration": ["Valet", "Configuration", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
     "ValetCLI": standardModules.union([
-        "Valet", "KeychainServices", "KeychainSync", "KeychainEngine", "KeychainCore", "KeychainSystem", "ArgumentParser", "Logging",
+        "Valet", "KeychainServices", "KeychainSync", "KeychainSyncEtcd", "KeychainEngine", "KeychainCore", "KeychainSystem",
+        "ArgumentParser", "Logging",
     ]),
     "KeychainTesting": standardModules.union([
         "KeychainCore", "Keybag", "KeychainEngine", "KeychainSystem", "CKeychainTestingMarker",
@@ -55,6 +59,9 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
         "Configuration", ["ValetConfiguration", "ValetConfigurationTests"],
         "a package without the trait Configuration does not resolve swift-configuration"
     ),
+    ("GRPCCore", ["KeychainSyncEtcd"], "a package without the trait Etcd resolves none of gRPC's packages"),
+    ("GRPCNIOTransportHTTP2Posix", ["KeychainSyncEtcd"], "a package without the trait Etcd resolves none of gRPC's packages"),
+    ("SwiftProtobuf", ["KeychainSyncEtcd"], "a package without the trait Etcd does not resolve swift-protobuf"),
     ("CValet", ["ValetC", "ValetCTests"], "Swift programs use Valet; the names of C are for other languages"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
     ("CDiskRecorder", ["PowerCutWorkload"], "it replaces functions of the C library in every program that links it"),

@@ -362,6 +362,7 @@ struct ReadmeTests {
         ("Sources/KeychainServices/KeychainServices.docc/KeychainServices.md", 1),
         ("Sources/KeychainServices/KeychainServices.docc/Locking.md", 3),
         ("Sources/KeychainServices/KeychainServices.docc/Porting.md", 1), ("Sources/KeychainSync/KeychainSync.docc/KeychainSync.md", 2),
+        ("Sources/KeychainSyncEtcd/KeychainSyncEtcd.docc/KeychainSyncEtcd.md", 1),
         ("Sources/KeychainTesting/KeychainTesting.docc/KeychainTesting.md", 7), ("Sources/Locksmith/Locksmith.docc/Locksmith.md", 5),
         ("Sources/Valet/Valet.docc/Typed-Keys.md", 6), ("Sources/ValetConfiguration/ValetConfiguration.docc/ValetConfiguration.md", 1),
         ("Sources/KeychainTestingTraits/KeychainTestingTraits.docc/KeychainTestingTraits.md", 1),
@@ -372,7 +373,7 @@ struct ReadmeTests {
         // `unsafe` is for packages that check it, which a reader's need not.
         let files = [
             "Tests/ArchitectureTests/ReadmeExamples.swift", "Tests/ArchitectureTests/ArticleExamples.swift",
-            "Tests/ValetConfigurationTests/ValetProviderTests.swift",
+            "Tests/ValetConfigurationTests/ValetProviderTests.swift", "Tests/KeychainSyncEtcdTests/EtcdLocationTests.swift",
         ]
         let compiled = try files.flatMap { Self.code(of: try Repository.text(of: $0).replacing("unsafe ", with: "")) }
         let blocks = Self.swiftBlocks(of: try Repository.text(of: path))

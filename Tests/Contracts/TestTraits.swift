@@ -15,6 +15,9 @@ extension Trait where Self == ConditionTrait {
     /// The build does not have the package trait TPM.
     package static var requiresBuildWithoutTPM: Self { .disabled(if: TPMDevice.isBuilt, "requires a build without the package trait TPM") }
 
+    /// etcd, etcdctl, and openssl are installed.
+    package static var requiresEtcd: Self { .enabled(if: TestRequirement.etcd, "requires etcd, etcdctl, and openssl") }
+
     /// strace is installed and may trace child processes.
     package static var requiresStrace: Self { .enabled(if: TestRequirement.strace, "requires strace") }
 
@@ -47,6 +50,7 @@ extension Trait where Self == ConditionTrait {
 private enum TestRequirement {
     static let kernelKeyring = KernelKeyHolder.isPossible
     static let strace = succeeds("strace", "-o", "/dev/null", "true")
+    static let etcd = succeeds("etcd", "--version") && succeeds("etcdctl", "version") && succeeds("openssl", "version")
     static let keyctl = succeeds("keyctl", "--version")
     static let userNamespaces = succeeds("unshare", "-Ur", "true")
 

@@ -13,7 +13,8 @@ struct SyncCommand: ParsableCommand {
         abstract: "Share the items of iCloud valets with your other devices.",
         discussion: """
             Your devices form a circle, and exchange encrypted files through a folder that another program moves between them, such as \
-            Syncthing, Dropbox, Nextcloud, or NFS. Items for this device only never leave it.
+            Syncthing, Dropbox, Nextcloud, or NFS. Servers can exchange them through etcd: give etcd://HOST:PORT/PATH in place of the folder, \
+            with a `valet` that was built for it. Items for this device only never leave it.
 
             Begin with `valet sync start FOLDER` on one device. For each further one, run `valet sync invite` on a device of the circle and \
             `valet sync join FOLDER` on the new one. `valet sync run` then carries changes for as long as it runs, and `valet sync now` once.
@@ -68,40 +69,6 @@ struct SyncSession {
         _ body: () async throws(SyncFailure) -> Value
     ) async -> Result<Value, SyncFailure> {
         do throws(SyncFailure) { return .success(try await body()) } catch { return .failure(error) }
-    }
-
-    /// The storage of the circle.
-    func storage() throws(CommandFailure) -> FolderStorage {
-        let status = try perform { () async throws(SyncFailure) in try KeychainSync.status() }
-        return FolderStorage(path: status.location)
-    }
-
-    /// The storage in a folder that a person names; prepared, if that is wanted, for a first circle.
-    func storage(in folder: String, isNew: Bool) throws(CommandFailure) -> FolderStorage {
-        // `./folder` and `folder/` are names of one folder, and messages show its path.
-        let parts = try BackupPath.absolute(folder, of: "folder").split(separator: "/").filter { $0 != "." }
-        let path = "/" + parts.joined(separator: "/")
-        guard isNew else {
-            guard (try? FileStatus(of: path, followsLinks: true))?.kind == .directory else {
-                throw CommandFailure(
-                    .notFound, "\(ItemListing.escapingUnprintable(path)) is not a folder",
-                    advice: "Give the folder of this device in which the files of the other devices arrive.")
-            }
-            guard FileSystem.exists(path + "/" + FolderStorage.directoryName) else {
-                throw CommandFailure(
-                    SyncFailure(.noCircle, "\(ItemListing.escapingUnprintable(path)) has no circle, or it has not arrived yet"))
-            }
-            return FolderStorage(path: path)
-        }
-        do throws(CommandFailure) {
-            return try perform { () async throws(SyncFailure) in
-                do throws(SyncStorageError) { return try await FolderStorage.make(path: path) } catch { throw SyncFailure(error) }
-            }
-        } catch {
-            throw CommandFailure(
-                error.status, error.problem,
-                advice: "No circle was made. Give a folder that this user can write, outside of the directory of the keychain.")
-        }
     }
 }
 

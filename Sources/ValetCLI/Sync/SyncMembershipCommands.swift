@@ -9,7 +9,7 @@ import KeychainSystem
 struct SyncStartCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "start",
-        abstract: "Begin a circle in a folder, with this device as its first owner.",
+        abstract: "Begin a circle in a folder or in etcd, with this device as its first owner.",
         discussion: """
             The recovery kit is written to standard output, once, and nothing else is. With it and the folder, a person can read everything, \
             also when all devices are lost.
@@ -17,7 +17,9 @@ struct SyncStartCommand: ParsableCommand {
     )
 
     @Argument(
-        help: ArgumentHelp("The folder that another program moves between your devices.", valueName: "folder"), completion: .directory)
+        help: ArgumentHelp(
+            "The folder that another program moves between your devices, or etcd://HOST:PORT/PATH.", valueName: "folder"),
+        completion: .directory)
     var folder: String
 
     @OptionGroup
@@ -102,7 +104,7 @@ struct SyncJoinCommand: ParsableCommand {
         discussion: "The code is prompted for without echo, and is never an argument."
     )
 
-    @Argument(help: ArgumentHelp("The folder with the circle.", valueName: "folder"), completion: .directory)
+    @Argument(help: ArgumentHelp("The folder with the circle, or its etcd://HOST:PORT/PATH.", valueName: "folder"), completion: .directory)
     var folder: String
 
     @OptionGroup
@@ -172,7 +174,7 @@ struct SyncRecoverCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder with the circle.", valueName: "folder"), completion: .directory)
+    @Argument(help: ArgumentHelp("The folder with the circle, or its etcd://HOST:PORT/PATH.", valueName: "folder"), completion: .directory)
     var folder: String
 
     @OptionGroup

@@ -15,7 +15,7 @@ enum SyncText {
     /// How many digits of an identifier tell devices of one name apart.
     static let shortIdentifierLength = 8
 
-    static func path(_ storage: FolderStorage) -> String { ItemListing.escapingUnprintable(storage.path) }
+    static func path(_ storage: any SyncStorage) -> String { ItemListing.escapingUnprintable(storage.location) }
 
     static func name(_ name: String?) -> String { name.map { ItemListing.escapingUnprintable($0) } ?? "an unnamed device" }
 
