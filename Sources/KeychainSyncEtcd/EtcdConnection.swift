@@ -54,8 +54,7 @@ final class EtcdConnection: Sendable {
     private func makeClient() throws(SyncStorageError) -> EtcdClient {
         let security = try location.usesTLS ? HTTP2ClientTransport.Posix.TransportSecurity.tls(certificates()) : .plaintext
         let config = HTTP2ClientTransport.Posix.Config.defaults { config in
-            // etcd closes connections with a ping more often than every 5 seconds.
-            config.connection.keepalive = .init(time: .seconds(10), timeout: .seconds(5), allowWithoutCalls: false)
+            // A call is one small message that another device waits for.
             config.connection.flushCoalescing = nil
         }
         let target: any ResolvableTarget =

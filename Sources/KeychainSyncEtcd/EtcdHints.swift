@@ -11,8 +11,9 @@ internal import Synchronization
 /// A watch that breaks is resumed after the last change that it reported. That is impossible, and gives a hint, if the cluster has
 /// compacted the changes meanwhile, if it is another one, or if it was restored from a snapshot, so that its revision is lower.
 ///
-/// A watch can miss a change in rare cases (a defect of etcd before 3.5.15). So the member is asked for its revision every minute, and
-/// gives a hint if the revision has grown without a report. Where other programs write to the cluster, that is a hint a minute.
+/// A watch can miss a change in rare cases (a defect of etcd before 3.5.15). So the member is asked for its revision every ten seconds, and
+/// once a minute there is a hint if the revision has grown without a report. Where other programs write to the cluster, that is a hint a
+/// minute. The answers also show that the member is alive.
 final class EtcdHints: Sendable {
     /// What was seen of a cluster.
     private struct Position {
@@ -26,6 +27,10 @@ final class EtcdHints: Sendable {
         var position: Position?
         /// Whether the member reports changes.
         var isWatching = false
+        /// When the member is given up without another message.
+        var silenceEnd = Deadline.never
+        /// When a revision without a report gives the next hint.
+        var checkTime = Deadline.now
     }
 
     private let cluster: EtcdCluster
@@ -50,6 +55,7 @@ final class EtcdHints: Sendable {
     /// Reports possible changes until the task is canceled.
     func run() async {
         var pause = Pause.first
+        // When a hint is due because no member reports changes.
         var blind = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
         while !Task.isCancelled {
             do throws(EtcdFailure) {
@@ -61,9 +67,12 @@ final class EtcdHints: Sendable {
                 defer { state.isWatching = false }
                 return state.isWatching
             }
-            if wasWatching { pause = Pause.first }
-            if wasWatching || blind.isOver {
-                if blind.isOver { hint() }
+            if wasWatching {
+                // The next watch reports what happens meanwhile.
+                pause = Pause.first
+                blind = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
+            } else if blind.isOver {
+                hint()
                 blind = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
             }
             guard (try? await Task.sleep(for: .seconds(pause))) != nil else { return }
@@ -79,24 +88,50 @@ final class EtcdHints: Sendable {
         let request = StreamingClientRequest<EtcdWatchRequest>(metadata: metadata) { [self] writer in
             try await writer.write(begin())
             while true {
-                try await Task.sleep(for: .seconds(options.checkSeconds))
+                try await Task.sleep(for: .seconds(options.heartbeatSeconds))
                 var question = EtcdWatchRequest()
                 question.progressRequest = EtcdWatchProgressRequest()
                 try await writer.write(question)
             }
         }
         do {
-            try await client.bidirectionalStreaming(
-                request: request, descriptor: EtcdMethod.watch.descriptor, serializer: MessageEncoder<EtcdWatchRequest>(),
-                deserializer: MessageDecoder<EtcdWatchResponse>(), options: .defaults
-            ) { [self] response in
-                for try await message in response.messages {
-                    guard try take(message) else { return }
+            expectMessage()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { [self] in
+                    try await client.bidirectionalStreaming(
+                        request: request, descriptor: EtcdMethod.watch.descriptor, serializer: MessageEncoder<EtcdWatchRequest>(),
+                        deserializer: MessageDecoder<EtcdWatchResponse>(), options: .defaults
+                    ) { [self] response in
+                        for try await message in response.messages {
+                            expectMessage()
+                            guard try take(message) else { return }
+                        }
+                        throw EtcdFailure.transient(.unavailable, "the watch ended")
+                    }
                 }
-                throw EtcdFailure.transient(.unavailable, "the watch ended")
+                group.addTask { [self] in try await waitForSilence() }
+                defer { group.cancelAll() }
+                try await group.next()
             }
         } catch {
             throw error as? EtcdFailure ?? EtcdFailure(error)
+        }
+    }
+
+    /// Sets the time until which the member has to send a message: it answers each question about its revision.
+    private func expectMessage() {
+        let silenceEnd = Deadline.after(nanoseconds: UInt64(2 * options.heartbeatSeconds * 1e9))
+        state.withLock { $0.silenceEnd = silenceEnd }
+    }
+
+    /// Throws when the member has sent no message for too long.
+    ///
+    /// gRPC's keepalive pings do not do this: in grpc-swift-nio-transport 2.9 they stop for good when a connection has had no call for a moment.
+    private func waitForSilence() async throws {
+        while true {
+            let remaining = state.withLock { $0.silenceEnd }.remainingNanoseconds
+            guard remaining > 0 else { throw EtcdFailure.transient(.unavailable, "the watch does not answer") }
+            try await Task.sleep(nanoseconds: remaining)
         }
     }
 
@@ -139,8 +174,11 @@ final class EtcdHints: Sendable {
                 }
                 return (true, false)
             }
-            state.position?.revision = max(position.revision, revision)
-            return (true, revision > position.revision)
+            // The answer to a question.
+            guard revision > position.revision, state.checkTime.isOver else { return (true, false) }
+            state.position?.revision = revision
+            state.checkTime = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
+            return (true, true)
         }
         if givesHint { hint() }
         return isContinued

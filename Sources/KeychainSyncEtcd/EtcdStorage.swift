@@ -154,7 +154,9 @@ package struct EtcdOptions: Sendable {
     package var attemptSeconds = 4.0
     /// How long a call is repeated, in seconds.
     package var callSeconds: UInt32 = 10
-    /// Seconds between two questions whether the cluster has changed although no change was reported.
+    /// Seconds between two questions for the revision during a watch; without an answer for twice that long, another member is asked.
+    package var heartbeatSeconds = 10.0
+    /// Seconds between two hints because the revision has grown although no change was reported, or because there is no watch.
     package var checkSeconds = 60.0
     /// The keys in a response to a listing: each needs 200 to 600 bytes, and gRPC accepts 4 MiB.
     package var pageLength = 5_000

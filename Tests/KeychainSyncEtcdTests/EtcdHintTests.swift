@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Etcd && !canImport(Darwin)
 import Contracts
+import Glibc
 import KeychainSync
 import KeychainSyncEtcd
 import KeychainTestSupport
@@ -34,6 +35,20 @@ struct EtcdHintTests {
         try servers.kill(0)
         _ = try await other.create(SampleObjects.batch(1), [1])
         #expect(await hints.next() != nil)
+    }
+
+    @Test("A member that hangs, before the watch or during it, is replaced by another one")
+    func hanging() async throws {
+        let servers = try EtcdServers(count: 3)
+        servers.send(SIGSTOP, to: 0)
+        var hints = try servers.storage(servers: [0, 1]) { $0.heartbeatSeconds = 1 }.changes().makeAsyncIterator()
+        let other = try servers.storage(servers: [2])
+        #expect(await hints.next() != nil)
+        servers.send(SIGCONT, to: 0)
+        servers.send(SIGSTOP, to: 1)
+        _ = try await other.create(SampleObjects.batch(1), [1])
+        #expect(await hints.next() != nil)
+        servers.send(SIGCONT, to: 1)
     }
 
     @Test("A watch whose changes were compacted gives a hint, and goes on")
@@ -70,7 +85,11 @@ struct EtcdHintTests {
     @Test("A change that no watch reports gives a hint at the next question")
     func unreported() async throws {
         let servers = try EtcdServers()
-        var hints = try servers.storage { $0.checkSeconds = 0.01 }.changes().makeAsyncIterator()
+        let storage = try servers.storage {
+            $0.checkSeconds = 0.01
+            $0.heartbeatSeconds = 0.2
+        }
+        var hints = storage.changes().makeAsyncIterator()
         #expect(await hints.next() != nil)
         // The watch does not see this key; the revision of the cluster shows that something has changed.
         try servers.control("put", "/another", "value")
