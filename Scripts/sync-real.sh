@@ -7,11 +7,14 @@ script=$PWD/Scripts/$(basename "$0")
 
 usage() {
     cat <<'TEXT'
-Scripts/sync-real.sh [OPTIONS] syncthing|git|rsync ...
+Scripts/sync-real.sh [OPTIONS] syncthing|git|rsync|etcd ...
 
 For each transport, three devices with a keychain and a folder of their own write 10,000 times, also the same items at once. The transport keeps
 the folders equal. Meanwhile processes are stopped, continued, and killed. At the end everything runs until nothing changes. Then the
 devices must be equal, and each acknowledged write must be visible, replaced or deleted by a write that saw it, or a conflict copy.
+
+With etcd the devices share a cluster of three servers, or with --short one, in place of folders. Besides stops and kills of servers, the cluster is
+compacted and defragmented, its quota is used up for a while, an object is removed, and it is restored from an earlier snapshot.
 
     --short         fewer writes, and without arguments through rsync, git, and Syncthing if it is installed; for automatic checks
     --seed N        another choice of writes, faults, and moments (default: 1). How processes interleave varies, so a failure may not appear again.
@@ -97,6 +100,7 @@ prepare_syncthing() {
 # Exchanges until killed; runs as a process of its own.
 transport_loop() {
     local device=$1
+    if [ "$transport" = etcd ]; then serve_etcd "$device"; fi
     if [ "$transport" = syncthing ]; then
         exec syncthing serve --no-browser --no-restart --no-upgrade --home="$root/syncthing-$device"
     fi
@@ -104,6 +108,82 @@ transport_loop() {
         "exchange_$transport" "$device"
         sleep 0.1
     done
+}
+
+# Each server has an address of its own on the loopback interface.
+etcd_address() { echo "127.$etcd_network.$1"; }
+etcd_members() { local number; for number in $(seq "$servers"); do "etcd_$1" "$number"; done | paste -sd,; }
+etcd_endpoint() { echo "http://$(etcd_address "$1"):2379"; }
+etcd_peer() { echo "n$1=http://$(etcd_address "$1"):2380"; }
+etcd_control() { etcd_control_of "$(etcd_members endpoint)" "$@"; }
+etcd_control_of() { ETCDCTL_API=3 timeout 60 etcdctl --endpoints "$@" 2>>"$root/etcdctl.log"; }
+
+prepare_etcd() {
+    etcd_network="$((1 + SRANDOM % 254)).$((1 + SRANDOM % 254))"
+    echo "$servers $etcd_network 1" >"$root/etcd"
+    printf 'etcd://%s/keychain?tls=off' "$(etcd_members address)" >"$root/location"
+}
+
+# Runs server $1 of the cluster that $root/etcd describes, with the data since the last restoration.
+serve_etcd() {
+    local generation
+    read -r servers etcd_network generation <"$root/etcd"
+    exec etcd --name "n$1" --data-dir "$root/etcd-$1-$generation" --initial-cluster "$(etcd_members peer)" \
+        --listen-client-urls "$(etcd_endpoint "$1")" --advertise-client-urls "$(etcd_endpoint "$1")" \
+        --listen-peer-urls "http://$(etcd_address "$1"):2380" --initial-advertise-peer-urls "http://$(etcd_address "$1"):2380" \
+        --initial-cluster-token "$generation" --heartbeat-interval 50 --election-timeout 500 --quota-backend-bytes $((128 << 20)) --logger zap
+}
+
+await_etcd() {
+    local deadline=$((SECONDS + 60))
+    # Each server for itself, so that all of them are back.
+    until etcd_control endpoint health >/dev/null; do
+        [ $SECONDS -lt $deadline ] || { echo "$transport: the cluster is not healthy after a minute"; return 1; }
+        sleep 0.1
+    done
+}
+
+# What an operator does to the cluster, in turn. Agents and writers go on meanwhile.
+operate_etcd() {
+    local revision number
+    await_etcd
+    case $(($1 % 4)) in
+        0)
+            revision=$(etcd_control get --write-out json / | sed 's/.*"revision":\([0-9]*\).*/\1/')
+            etcd_control compact "$revision" >/dev/null
+            etcd_control defrag >/dev/null
+            ;;
+        1)
+            # Uses up the quota, and gives the space back.
+            head -c 1000000 /dev/zero >"$root/junk"
+            for number in $(seq 200); do etcd_control put "/junk/$number" <"$root/junk" >/dev/null || break; done
+            [ -n "$(etcd_control alarm list)" ] || { echo "$transport: the quota is not used up"; return 1; }
+            pause 900
+            etcd_control del --prefix /junk/ >/dev/null
+            operate_etcd 0
+            etcd_control alarm disarm >/dev/null
+            fillings=$((fillings + 1))
+            ;;
+        2) rm -f "$root/snapshot"; etcd_control_of "$(etcd_endpoint 1)" snapshot save "$root/snapshot" >/dev/null ;;
+        3) restore_etcd ;;
+    esac
+}
+
+# Takes the cluster back to the last snapshot.
+restore_etcd() {
+    local number generation
+    for number in $(seq "$servers"); do end "transport-$number"; done
+    read -r _ _ generation <"$root/etcd"
+    generation=$((generation + 1))
+    echo "$servers $etcd_network $generation" >"$root/etcd"
+    for number in $(seq "$servers"); do
+        ETCDCTL_API=3 etcdctl snapshot restore "$root/snapshot" --name "n$number" --data-dir "$root/etcd-$number-$generation" \
+            --initial-cluster "$(etcd_members peer)" --initial-cluster-token "$generation" \
+            --initial-advertise-peer-urls "http://$(etcd_address "$number"):2380" >>"$root/etcdctl.log" 2>&1
+        start_transport "$number"
+    done
+    restorations=$((restorations + 1))
+    await_etcd
 }
 
 # MARK: Processes
@@ -154,7 +234,9 @@ let_days_pass() { if ! $lose; then seconds_ahead=$((seconds_ahead + 172800)); fi
 strike() {
     local kind device process
     choose 5; kind=${kinds[number]}
-    choose 3; device=$((number + 1)); process=$kind-$device
+    choose 3; device=$((number + 1))
+    if [ "$transport" = etcd ] && [ "$kind" = transport ]; then device=$((number % servers + 1)); fi
+    process=$kind-$device
     pause 400
     choose 2
     if [ "$number" -eq 0 ]; then
@@ -174,13 +256,20 @@ kinds=(agent agent transport transport writer)
 
 # MARK: The run
 
-names() { find "$1/keychain-sync-1" -type f ! -name '.*' -printf '%P\n' | sort; }
+names() {
+    if [ "$transport" = etcd ]; then
+        etcd_control get --prefix --keys-only /keychain/keychain-sync-1/ | sed -n 's|^/keychain/keychain-sync-1/||p'
+        return
+    fi
+    find "$1/keychain-sync-1" -type f ! -name '.*' -printf '%P\n' | sort
+}
 all_names() { for device in 1 2 3; do names "$root/folder-$device"; done; }
 folders_are_equal() { cmp -s <(names "$root/folder-1") <(names "$root/folder-2") && cmp -s <(names "$root/folder-2") <(names "$root/folder-3"); }
 
 # Moves everything to everywhere.
 flush() {
     local device round deadline=$((SECONDS + 60))
+    if [ "$transport" = etcd ]; then await_etcd; return; fi
     if [ "$transport" = syncthing ]; then
         until folders_are_equal; do
             [ $SECONDS -lt $deadline ] || { echo "$transport: the folders are still different after a minute"; return 1; }
@@ -196,7 +285,7 @@ settle() {
     local device before pass unchanged=0
     for device in 1 2 3; do
         end "agent-$device"
-        [ "$transport" = syncthing ] || end "transport-$device"
+        [ "$transport" = syncthing ] || [ "$transport" = etcd ] || end "transport-$device"
     done
     flush
     for pass in {1..20}; do
@@ -214,6 +303,12 @@ settle() {
 # Removes the batch with the lowest number from all folders, behind the transport's back.
 damage_folders() {
     local batch
+    if [ "$transport" = etcd ]; then
+        await_etcd
+        batch=$(names | grep /b/ | sort -t / -k 5 | sed -n 1p)
+        etcd_control del "/keychain/keychain-sync-1/$batch" >/dev/null
+        return
+    fi
     for device in 1 2 3; do end "transport-$device"; done
     batch=$(names "$root/folder-1" | grep /b/ | sort -t / -k 5 | sed -n 1p)
     rm -f "$root"/folder-?/keychain-sync-1/"$batch"
@@ -234,18 +329,25 @@ lose_batch() {
 
 run() {
     local transport=$1 round rounds=$((writes / 400 + 1)) device code=0 begin=$SECONDS kills=0 stops=0 ended=0 seconds_ahead=0 target
+    local servers=3 etcd_network='' fillings=0 restorations=0
     local -A pids=()
     root=$directory/$transport
     mkdir "$root"
     trap end_all EXIT
     RANDOM=$seed
     "$workload" circle "$root"
+    if $short; then servers=1; fi
     "prepare_$transport"
-    for device in 1 2 3; do start_agent "$device"; start_transport "$device"; done
+    # Folders need a transport each, and the servers of a cluster are one for all.
+    [ "$transport" = etcd ] || servers=3
+    for device in $(seq "$servers"); do start_transport "$device"; done
+    for device in 1 2 3; do start_agent "$device"; done
     for ((round = 1; round <= rounds; round++)); do
         target=$((writes * round / rounds / 3 + 1))
         for device in 1 2 3; do start_writer "$device"; done
-        strike; strike; strike
+        strike
+        if [ "$transport" = etcd ]; then operate_etcd $((round - 1)); fi
+        strike; strike
         for device in 1 2 3; do
             wait "${pids[writer-$device]}" || { echo "$transport: a writer failed:"; tail -n 3 "$root/writer-$device.log"; exit 1; }
             unset "pids[writer-$device]"
@@ -257,9 +359,10 @@ run() {
         fi
     done
     settle || code=1
-    end_all
+    if [ "$transport" = etcd ]; then echo "$transport: $servers servers, the quota was used up $fillings times, $restorations restorations"; fi
     echo "$transport, seed $seed: $kills kills, $stops stops, $(names "$root/folder-1" | grep -c /b/) batches and" \
         "$(names "$root/folder-1" | grep -c /c/) checkpoints at the end, $((SECONDS - begin)) s"
+    end_all
     "$workload" compare "$root" || code=1
     exit $((code | ended))
 }
@@ -289,7 +392,7 @@ while [ $# -gt 0 ]; do
         --lose) lose=true ;;
         --self-test) self_test; exit ;;
         --keep) keep=true ;;
-        syncthing | git | rsync) transports+=("$1") ;;
+        syncthing | git | rsync | etcd) transports+=("$1") ;;
         help | --help) usage; exit ;;
         *) usage >&2; exit 64 ;;
     esac
@@ -303,14 +406,18 @@ fi
 
 for transport in "${transports[@]}"; do
     if ! command -v "$transport" >/dev/null; then
-        echo "$transport is missing: install the package $transport (on Debian: apt-get install $transport)." >&2
+        echo "$transport is missing: install the package $transport (on Debian: apt-get install ${transport/etcd/etcd-server etcd-client})." >&2
         exit 2
     fi
 done
 
 . Scripts/build-options.sh
+if [[ " ${transports[*]} " == *" etcd "* ]]; then
+    build_options[1]=.build/with-traits
+    build_options+=(--traits TPM,Configuration,Etcd)
+fi
 swift build "${build_options[@]}" --product SyncWorkload >/dev/null
-workload=$PWD/.build/tests/release/SyncWorkload
+workload=$PWD/${build_options[1]}/release/SyncWorkload
 
 directory=$(mktemp -d)
 if $keep; then echo "$directory"; else trap 'rm -rf "$directory"' EXIT; fi
@@ -321,6 +428,9 @@ for transport in "${transports[@]}"; do
     (set -e; run "$transport")
     code=$?
     set -e
-    [ $code -eq 0 ] || failed=1
+    if [ $code -ne 0 ]; then
+        echo "$transport: failed with $code. With --keep, the logs stay."
+        failed=1
+    fi
 done
 exit $failed

@@ -3,6 +3,7 @@ import Foundation
 import KeychainCore
 import KeychainEngine
 import KeychainSync
+import KeychainSyncEtcd
 import KeychainTestSupport
 import SyncCore
 
@@ -22,6 +23,21 @@ struct Device {
     }
 
     var folder: String { root + "/folder-\(number)" }
+
+    /// The cluster that the file `location` of the root names, or the folder of this device.
+    func storage() throws -> any SyncStorage {
+        guard let location = try? String(contentsOfFile: root + "/location", encoding: .utf8) else { return FolderStorage(path: folder) }
+        return try Self.storage(at: location)
+    }
+
+    /// A storage in etcd.
+    static func storage(at location: String) throws -> any SyncStorage {
+        #if Etcd
+        return try EtcdStorage(location: location)
+        #else
+        throw Failure("\(location) needs a build with the trait Etcd")
+        #endif
+    }
 
     // MARK: The circle
 
@@ -77,7 +93,7 @@ struct Device {
     /// Synchronizes until the process is killed.
     func runAgent(secondsAhead: Int) async throws {
         let clock = Clock(secondsAhead: Double(secondsAhead))
-        let agent = try SyncAgent(keychain, on: FolderStorage(path: folder), clock: clock)
+        let agent = try SyncAgent(keychain, on: storage(), clock: clock)
         try await perform(.acceptDeletions, clock)
         try await agent.run()
     }
@@ -87,7 +103,7 @@ struct Device {
     /// The workload deletes more than the guard against accidents permits, so a person confirms whatever it asks for.
     func settle(secondsAhead: Int) async throws {
         let clock = Clock(secondsAhead: Double(secondsAhead))
-        let agent = try SyncAgent(keychain, on: FolderStorage(path: folder), clock: clock)
+        let agent = try SyncAgent(keychain, on: storage(), clock: clock)
         var last = -1
         while try last != readObjectCount() {
             last = try readObjectCount()

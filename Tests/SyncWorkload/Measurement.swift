@@ -7,11 +7,11 @@ import SyncCore
 import SyncSimulation
 import Synchronization
 
-/// What synchronization costs two devices that share a folder of this machine.
+/// What synchronization costs two devices that share a folder of this machine, or a cluster.
 struct Measurement {
     private let one: Device
     private let other: Device
-    private let storage: FolderStorage
+    private let storage: any SyncStorage
     private let itemCount: Int
     private let timer = ContinuousClock()
 
@@ -23,19 +23,59 @@ struct Measurement {
         for home in homes {
             try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         }
-        storage = try await FolderStorage.make(path: one.folder, outside: homes, options: FolderOptions())
+        let shared = try one.storage()
+        if let folder = shared as? FolderStorage {
+            storage = try await FolderStorage.make(path: folder.path, outside: homes, options: FolderOptions())
+        } else {
+            storage = shared
+        }
     }
 
     func run() async throws {
-        for number in 0..<itemCount { try one.add(number, value: "correct horse \(number)") }
-        _ = try await one.use { try await KeychainSync.start(on: storage, deviceName: "device 1") }
-        let initialByteCount = try folderByteCount()
-        print("\(itemCount) items take \(initialByteCount) bytes in the folder")
-        print("joining: \(try await join()) ms")
+        try await start()
         try await measureChanges(count: 500)
         print("10,000 changes, read in one run: \(try await readMissedChanges()) ms")
         try await liveThroughYear()
         try await readManyBatches()
+    }
+
+    /// Forms the circle of the two devices.
+    private func start() async throws {
+        for number in 0..<itemCount { try one.add(number, value: "correct horse \(number)") }
+        _ = try await one.use { try await KeychainSync.start(on: storage, deviceName: "device 1") }
+        print("\(itemCount) items take \(try await byteCount()) bytes in the storage")
+        print("joining: \(try await join()) ms")
+    }
+
+    /// Measures only the time from a write to the value on the other device, beside the time from an object to its hint.
+    func measureDelay() async throws {
+        try await start()
+        var hints = storage.changes().makeAsyncIterator()
+        var durations: [Double] = []
+        for number: UInt64 in 1...220 {
+            let name = "p/" + Identifier128.random().hexadecimal + Identifier128.random().hexadecimal
+            let start = timer.now
+            _ = try await storage.create(name, Array(repeating: UInt8(number & 0xff), count: 700))
+            _ = await hints.next()
+            durations.append(milliseconds(since: start))
+            try await storage.remove(name)
+            _ = await hints.next()
+        }
+        durations = durations.dropFirst(20).sorted()
+        print("from an object to its hint: median \(durations[100]) ms, p99 \(durations[198]) ms")
+        try await whileAgentsRun { durations = try await durationsOfChanges(520) { "change \($0)" } }
+        durations = durations.dropFirst(20).sorted()
+        print("from a write to the value on the other device: median \(durations[250]) ms, p99 \(durations[495]) ms")
+    }
+
+    private func whileAgentsRun(_ body: () async throws -> Void) async throws {
+        let agents = [try SyncAgent(one.keychain, on: storage), try SyncAgent(other.keychain, on: storage)]
+        let runs = agents.map { agent in Task { try await agent.run() } }
+        try await body()
+        for run in runs {
+            run.cancel()
+            try await run.value
+        }
     }
 
     /// Lets the other device join; both people agree at once.
@@ -55,27 +95,23 @@ struct Measurement {
 
     /// Changes one item at a time, while the agents of both devices run, until the other device has the new value.
     private func measureChanges(count: Int) async throws {
-        let agents = [try SyncAgent(one.keychain, on: storage), try SyncAgent(other.keychain, on: storage)]
-        let runs = agents.map { agent in Task { try await agent.run() } }
-        _ = try await durationsOfChanges(20) { "warm-up \($0)" }
-        let before = (batches: try folderByteCount(of: "/b/"), all: try folderByteCount())
-        let durations = try await durationsOfChanges(count) { "change \($0)" }.sorted()
-        let byteCount = try folderByteCount(of: "/b/") - before.batches
-        let checkpointByteCount = try folderByteCount() - before.all - byteCount
-        print("from a write to the value on the other device: median \(durations[count / 2]) ms, p99 \(durations[count * 99 / 100]) ms")
-        print(
-            "bytes in the folder for each change: \(byteCount / count), and \(checkpointByteCount / count) in checkpoints, which replace each other"
-        )
-        // What follows the last change is over, and the timers of calls that have ended: they fire after up to a minute without effect.
-        try await Task.sleep(for: .seconds(70))
-        let usage = Self.processorSeconds()
-        let start = timer.now
-        try await Task.sleep(for: .seconds(30))
-        let share = (Self.processorSeconds() - usage) / (milliseconds(since: start) / 1_000) / Double(agents.count)
-        print("an idle agent: \((share * 100_000).rounded() / 1_000) % of a processor")
-        for run in runs {
-            run.cancel()
-            try await run.value
+        try await whileAgentsRun {
+            _ = try await durationsOfChanges(20) { "warm-up \($0)" }
+            let before = (batches: try await byteCount(of: "/b/"), all: try await byteCount())
+            let durations = try await durationsOfChanges(count) { "change \($0)" }.sorted()
+            let batchByteCount = try await byteCount(of: "/b/") - before.batches
+            let checkpointByteCount = try await byteCount() - before.all - batchByteCount
+            print("from a write to the value on the other device: median \(durations[count / 2]) ms, p99 \(durations[count * 99 / 100]) ms")
+            print(
+                "bytes in the storage for each change: \(batchByteCount / count), and \(checkpointByteCount / count) in checkpoints, which replace each other"
+            )
+            // What follows the last change is over, and the timers of calls that have ended: they fire after up to a minute without effect.
+            try await Task.sleep(for: .seconds(70))
+            let usage = Self.processorSeconds()
+            let start = timer.now
+            try await Task.sleep(for: .seconds(30))
+            let share = (Self.processorSeconds() - usage) / (milliseconds(since: start) / 1_000) / 2
+            print("an idle agent: \((share * 100_000).rounded() / 1_000) % of a processor")
         }
     }
 
@@ -109,10 +145,10 @@ struct Measurement {
 
     /// Changes 10,000 items while the agent of one device sends them, and measures the time in which the other one reads these batches.
     private func readManyBatches() async throws {
-        let before = try folderFileCount()
+        let before = try await storage.list("").count
         try await changeWhileAgentRuns(count: 10_000)
         try await SyncAgent(one.keychain, on: storage).runUntilQuiet()
-        let fileCount = try folderFileCount() - before
+        let fileCount = try await storage.list("").count - before
         let usage = Self.processorSeconds()
         let start = timer.now
         try await SyncAgent(other.keychain, on: storage).runUntilQuiet()
@@ -134,12 +170,10 @@ struct Measurement {
         try await run.value
     }
 
-    private func folderFileCount() throws -> Int { try FileManager.default.subpathsOfDirectory(atPath: storage.path).count }
-
     /// Lets a year pass, in which each device changes five items a day and runs its agent twice.
     private func liveThroughYear() async throws {
         let clock = ManualClock()
-        let before = try folderByteCount()
+        let before = try await byteCount()
         for day in 0..<365 {
             for part in 0..<2 {
                 for (index, device) in [one, other].enumerated() {
@@ -151,15 +185,14 @@ struct Measurement {
                 clock.advance(by: 43_200)
             }
         }
-        print("the folder after a year of ten changes a day: \(try folderByteCount()) bytes, \(before) before")
+        print("the storage after a year of ten changes a day: \(try await byteCount()) bytes, \(before) before")
     }
 
-    private func folderByteCount(of part: String = "") throws -> Int {
+    /// The size of all objects whose names contain `part`.
+    private func byteCount(of part: String = "") async throws -> Int {
         var count = 0
-        for name in try FileManager.default.subpathsOfDirectory(atPath: storage.path) where part.isEmpty || name.contains(part) {
-            let attributes = try FileManager.default.attributesOfItem(atPath: storage.path + "/" + name)
-            guard attributes[.type] as? FileAttributeType == .typeRegular else { continue }
-            count += (attributes[.size] as? NSNumber)?.intValue ?? 0
+        for name in try await storage.list("") where part.isEmpty || name.contains(part) {
+            count += try await storage.read(name, atMost: 4 << 20)?.count ?? 0
         }
         return count
     }

@@ -4,7 +4,7 @@ import Foundation
 /// `SyncWorkload COMMAND ROOT …`: what `Scripts/sync-real.sh` runs on the devices of one circle, and what it demands at the end.
 ///
 /// ROOT has for each device N a keychain `device-N`, a log of its writes `log-N`, and the shared folder `folder-N`, which something else keeps
-/// equal to those of the other devices.
+/// equal to those of the other devices. If it has a file `location`, the devices share the cluster that it names instead.
 let usage = """
     usage: SyncWorkload circle ROOT                     makes the three keychains and their circle
            SyncWorkload write ROOT DEVICE SEED COUNT    writes until the device's log has COUNT acknowledged writes
@@ -12,6 +12,7 @@ let usage = """
            SyncWorkload settle ROOT DEVICE SECONDS      synchronizes until nothing is left to do, with a clock that is ahead
            SyncWorkload compare ROOT                    compares the devices with each other and with the logs
            SyncWorkload measure ROOT ITEMS              measures two devices with one folder
+           SyncWorkload delay ROOT ITEMS                measures the time from a write to the value on another device
     """
 
 let arguments = Array(CommandLine.arguments.dropFirst())
@@ -35,6 +36,7 @@ do {
             for failure in failures.prefix(5) { print("  \(failure)") }
         }
         exit(comparison.failureCount == 0 ? 0 : 1)
+    case ("delay", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).measureDelay()
     case ("measure", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).run()
     default:
         print(usage)
