@@ -74,6 +74,28 @@ struct EngineTests {
         #expect((1...5).allSatisfy { bench.value(1, $0) == nil })
     }
 
+    /// The items are in the log of another lane.
+    @Test("Many deletions wait for a person also if they arrive before what they delete")
+    func deletionsBeforeItems() throws {
+        var limits = SyncLimits()
+        limits.unconfirmedDeletions = 2
+        var bench = try EngineBench(limits: limits)
+        for name in 1...5 { bench.put(0, name, date: 5, value: UInt64(name), .whenUnlocked) }
+        try bench.exchange([0])
+        let items = Set(bench.objects.keys.filter { $0.utf8.first == UInt8(ascii: "b") })
+        for name in 1...5 { bench.delete(0, name) }
+        try bench.run(0)
+        bench.hidden[1] = items
+        try bench.run(1)
+        #expect(bench.machines[1].alarms.contains(.massDeletion(5)))
+        bench.hidden[1] = []
+        try bench.exchange([1])
+        #expect((1...5).allSatisfy { bench.value(1, $0) == UInt64($0) })
+        try bench.run(1, .command(.acceptDeletions))
+        try bench.exchange([1])
+        #expect((1...5).allSatisfy { bench.value(1, $0) == nil })
+    }
+
     @Test(
         "A write that is never sent, of a reader or of a damaged row, does not keep a device from absorbing a checkpoint",
         arguments: [DeviceRole.owner, .reader])

@@ -45,7 +45,6 @@ extension AlarmReport {
             case .missingStatement:
                 AlarmReport(
                     "the folder lacks a part of what was stated about the devices of the circle; synchronization continues without it")
-            case .withheld(let device): AlarmReport("the folder lacks changes that \(name(of: device)) has sent")
             case .itemLeftAlone:
                 AlarmReport(
                     "a received item could not replace the one on this device, which a newer version of the program wrote or which is for this device"

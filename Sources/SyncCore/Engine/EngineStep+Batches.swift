@@ -174,10 +174,14 @@ extension EngineStep {
     private mutating func mayDelete(_ versions: [VersionRecord], _ summaries: [ContentSummary?]) throws(KeychainFailure) -> Bool {
         var deleted: UInt64 = 0
         for (version, summary) in zip(versions, summaries) {
+            var isOfUnseenItem = false
             for reference in version.replaced {
+                // A deletion may arrive before the item, whose batch is in another log.
+                if version.content == nil, let origin = reference.origin, try !merge.isCovered(origin) { isOfUnseenItem = true }
                 let isDeleted = try merge.versions(replacedBy: reference).contains { $0.item != nil && $0.name != summary?.name }
                 deleted += isDeleted ? 1 : 0
             }
+            deleted += isOfUnseenItem ? 1 : 0
         }
         return try mayDelete(deleted)
     }

@@ -15,6 +15,7 @@ extension EngineStep {
         engine.memory.areReadsQueued = false
         switch folder {
         case .statements:
+            engine.memory.statementsListedAt = now
             engine.memory.listedStatements = Set(
                 parsed.compactMap { name in if case .statement(let hash) = name { hash } else { nil } })
             findUnreadStatements()

@@ -76,8 +76,10 @@ extension EngineStep {
         return true
     }
 
+    /// A machine that was asleep has to look again: a wait ends only with statements that were listed after it was over.
     private mutating func isWaiting(since: Double) -> Bool {
-        guard abs(now - since) < Self.longestWaitSeconds else { return false }
+        let lastLook = engine.memory.statementsListedAt ?? now
+        guard abs(lastLook - since) < Self.longestWaitSeconds else { return false }
         effects.append(.wake(at: since + Self.longestWaitSeconds))
         return true
     }

@@ -72,7 +72,7 @@ extension SyncAlarm {
     fileprivate var isOfDailyCheck: Bool {
         switch self {
         case .itemLeftAlone, .unsentWriteLost: true
-        case .newerFormat, .invalidBatch, .removed, .missingStatement, .massDeletion, .withheld: false
+        case .newerFormat, .invalidBatch, .removed, .missingStatement, .massDeletion: false
         }
     }
 
@@ -85,10 +85,9 @@ extension SyncAlarm {
         case .massDeletion(let count): [1] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: UInt64(count) >> (8 * $0)) }
         case .newerFormat(let device): [2] + (device?.bytes ?? [])
         case .invalidBatch(let device): [3] + device.bytes
-        case .withheld(let device): [4] + device.bytes
-        case .missingStatement(let hash): [5] + hash.bytes
-        case .unsentWriteLost(let name): [6] + name.bytes
-        case .itemLeftAlone(let name): [7] + name.bytes
+        case .missingStatement(let hash): [4] + hash.bytes
+        case .unsentWriteLost(let name): [5] + name.bytes
+        case .itemLeftAlone(let name): [6] + name.bytes
         }
     }
 
@@ -98,7 +97,7 @@ extension SyncAlarm {
             guard let count = Int(exactly: subject.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) else { return nil }
             self = .massDeletion(count)
         case 2 where subject.isEmpty: self = .newerFormat(nil)
-        case 5:
+        case 4:
             guard let hash = ObjectHash(subject) else { return nil }
             self = .missingStatement(hash)
         default:
@@ -106,9 +105,8 @@ extension SyncAlarm {
             switch kind {
             case 2: self = .newerFormat(DeviceID(identifier))
             case 3: self = .invalidBatch(DeviceID(identifier))
-            case 4: self = .withheld(DeviceID(identifier))
-            case 6: self = .unsentWriteLost(ItemName(identifier))
-            case 7: self = .itemLeftAlone(ItemName(identifier))
+            case 5: self = .unsentWriteLost(ItemName(identifier))
+            case 6: self = .itemLeftAlone(ItemName(identifier))
             default: return nil
             }
         }

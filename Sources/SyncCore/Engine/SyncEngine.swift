@@ -117,6 +117,8 @@ struct EngineMemory {
     var createdBatches: Set<String> = []
     var unread = UnreadBatches()
     var listedStatements: Set<StatementHash> = []
+    /// When the last listing of statements has arrived, in seconds since 2001-01-01 00:00:00 UTC.
+    var statementsListedAt: Double?
     /// The listed statements that this device does not have and has not asked for, in descending order.
     var unreadStatements: [StatementHash] = []
     var listedCheckpoints: [CheckpointHash] = []

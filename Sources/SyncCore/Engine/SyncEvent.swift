@@ -77,8 +77,6 @@ package enum SyncAlarm: Hashable, Sendable {
     case missingStatement(StatementHash)
     /// So many deletions wait for a person.
     case massDeletion(Int)
-    /// The storage lacks batches that a device has signed.
-    case withheld(DeviceID)
     /// The row of an item is of a newer format.
     case itemLeftAlone(ItemName)
     /// A write was lost with its row before it could be sent. The next write of the item by a program takes its place.
