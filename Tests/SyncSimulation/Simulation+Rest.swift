@@ -101,6 +101,29 @@ extension Simulation {
         oracle.checkReplacements(expected) { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
         oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
         try checkRemovals(readByRemaining)
+        checkAlarms()
+    }
+
+    /// Checks that each alarm has a reason among the faults of this schedule.
+    private mutating func checkAlarms() {
+        for index in devices.indices {
+            for alarm in devices[index].alarms where !hasReason(alarm) {
+                oracle.fail("device \(index) raises a false alarm: \(alarm)")
+            }
+        }
+    }
+
+    private func hasReason(_ alarm: SyncAlarm) -> Bool {
+        switch alarm {
+        case .removed: faults.removesDevices || faults.usesRecoveryKit || faults.isHostile
+        case .newerFormat: faults.hasOldPrograms || faults.isHostile
+        case .invalidBatch: faults.isHostile
+        // The storage shows an object after any time.
+        case .missingStatement: true
+        case .massDeletion: faults.guardsDeletions
+        case .itemLeftAlone: faults.hasOldPrograms
+        case .unsentWriteLost: faults.damages || faults.restores
+        }
     }
 
     /// The versions that only one device had when its disk lost their contents.

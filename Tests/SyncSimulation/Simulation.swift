@@ -243,6 +243,7 @@ package struct Simulation {
         case .invalidBatch: counters.count(.invalidBatch)
         default: break
         }
+        if options.isTraced, !devices[index].alarms.contains(alarm) { note("  raises \(alarm)") }
         devices[index].alarms.insert(alarm)
     }
 

@@ -132,8 +132,6 @@ package actor EngineHost {
 }
 
 extension SyncEvent {
-    fileprivate var isCommand: Bool { if case .command = self { true } else { false } }
-
     fileprivate var mayFollowUnlock: Bool {
         switch self {
         case .listed, .read, .created, .failed: false

@@ -26,6 +26,8 @@ package enum SyncEvent: Sendable {
         }
     }
 
+    package var isCommand: Bool { if case .command = self { true } else { false } }
+
     /// Whether the storage is listed after it.
     var beginsRound: Bool {
         switch self {
