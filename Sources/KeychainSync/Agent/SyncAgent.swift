@@ -74,25 +74,23 @@ public final class SyncAgent: Sendable {
     /// - Returns: Whether everything was sent. What is missing waits for the storage, for an unlock, or for `run()`.
     /// - Throws: `.locked` and `.keychain`.
     public func flush(within duration: Duration) async throws(SyncFailure) -> Bool {
-        let (changes, inbox) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        do throws(KeychainFailure) {
-            let observation = try keychain.observeChanges { inbox.yield() }
-            let timer = Task {
-                _ = try? await Task.sleep(for: duration)
-                inbox.finish()
-            }
-            defer {
-                observation.cancel()
-                timer.cancel()
-            }
-            var iterator = changes.makeAsyncIterator()
-            while try await !host.isAllSent() {
-                guard await iterator.next() != nil else { return try await host.isAllSent() }
-            }
-            return true
-        } catch {
-            throw SyncFailure(error)
+        let (seconds, attoseconds) = duration.components
+        let milliseconds = UInt64(clamping: seconds).multipliedReportingOverflow(by: 1_000)
+        let deadline =
+            milliseconds.overflow
+            ? Deadline.never
+            : Deadline.after(milliseconds: milliseconds.partialValue + UInt64(clamping: attoseconds / 1_000_000_000_000_000))
+        // That an object was created is not reported as a change of the keychain.
+        while try await !isAllSent() {
+            guard !deadline.isOver, (try? await Task.sleep(for: Self.pauseBetweenLooks)) != nil else { return false }
         }
+        return true
+    }
+
+    private static let pauseBetweenLooks = Duration.milliseconds(20)
+
+    private func isAllSent() async throws(SyncFailure) -> Bool {
+        do throws(KeychainFailure) { return try await host.isAllSent() } catch { throw SyncFailure(error) }
     }
 
     private func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
