@@ -25,7 +25,7 @@ public import KeychainSync
 /// The options follow a question mark, separated by `&`. Paths are absolute, and `%` with two digits stands for a character that has another
 /// meaning.
 ///
-/// A call that a member does not answer is repeated, also with the other members, and throws ``KeychainSync/SyncStorageError/Code/unavailable``
+/// A call that a member does not answer is repeated, also with the other members, and throws `SyncStorageError.Code.unavailable`
 /// after ten seconds. Connections are made when they are needed and closed when the storage is released.
 public final class EtcdStorage: SyncStorage {
     /// The location that the storage was created with.
@@ -41,7 +41,7 @@ public final class EtcdStorage: SyncStorage {
     /// Creates a storage without connecting to it.
     ///
     /// - Parameter location: The location, beginning with `etcd://`.
-    /// - Throws: ``KeychainSync/SyncStorageError/Code/failed`` if the location is not well-formed; the reason says why.
+    /// - Throws: `SyncStorageError.Code.failed` if the location is not well-formed; the reason says why.
     public convenience init(location: String) throws(SyncStorageError) {
         try self.init(location: location, options: EtcdOptions())
     }
@@ -55,7 +55,7 @@ public final class EtcdStorage: SyncStorage {
         cluster = EtcdCluster(parts, options)
     }
 
-    /// Lists the names of the objects in a folder and below it; see ``KeychainSync/SyncStorage/list(_:)``.
+    /// Lists the names of the objects in a folder and below it; see `SyncStorage.list(_:)`.
     ///
     /// - Parameter folder: A folder such as `b`, or the empty string for all objects.
     /// - Returns: At most 1,000,000 complete names.
@@ -82,7 +82,7 @@ public final class EtcdStorage: SyncStorage {
         }
     }
 
-    /// Reads an object; see ``KeychainSync/SyncStorage/read(_:atMost:)``.
+    /// Reads an object; see `SyncStorage.read(_:atMost:)`.
     ///
     /// - Parameters:
     ///   - name: A complete name.
@@ -99,7 +99,7 @@ public final class EtcdStorage: SyncStorage {
         return Array(value)
     }
 
-    /// Creates an object; see ``KeychainSync/SyncStorage/create(_:_:)``.
+    /// Creates an object; see `SyncStorage.create(_:_:)`.
     ///
     /// The transaction writes the key only if it does not exist, so it can be repeated when its outcome is unknown.
     ///
@@ -107,7 +107,7 @@ public final class EtcdStorage: SyncStorage {
     ///   - name: A complete name.
     ///   - bytes: The content of the object; about 1.5 MiB at most, unless the cluster accepts larger requests.
     /// - Returns: Whether the object is new.
-    /// - Throws: ``KeychainSync/SyncStorageError/Code/failed`` if the key has another value, ``KeychainSync/SyncStorageError/Code/full`` if
+    /// - Throws: `SyncStorageError.Code.failed` if the key has another value, `SyncStorageError.Code.full` if
     ///   the cluster's quota is used up, and other reasons.
     public func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) -> SyncCreation {
         try StorageName.requireObject(name)
@@ -120,7 +120,7 @@ public final class EtcdStorage: SyncStorage {
         return .alreadyThere
     }
 
-    /// Removes an object; see ``KeychainSync/SyncStorage/remove(_:)``.
+    /// Removes an object; see `SyncStorage.remove(_:)`.
     ///
     /// - Parameter name: A complete name.
     /// - Throws: The reason why the object cannot be removed.
@@ -131,7 +131,7 @@ public final class EtcdStorage: SyncStorage {
         _ = try await cluster.call(.remove, request, "remove \(name)")
     }
 
-    /// Returns a new stream with an element whenever the objects may have changed; see ``KeychainSync/SyncStorage/changes()``.
+    /// Returns a new stream with an element whenever the objects may have changed; see `SyncStorage.changes()`.
     ///
     /// The first element comes once the cluster reports changes, so no change after it is missed. While it does not, an element comes every
     /// minute. After a break the changes meanwhile are reported; if the cluster has forgotten them, or was restored from a snapshot, an
