@@ -143,14 +143,15 @@ struct RejoinTests {
         #expect(try bench.one.secret("a") == "2" && bench.one.secret("b") == "1")
     }
 
-    @Test("What a removed device wrote before it learned of its removal is lost nowhere")
-    func writesOfRemovedDevice() async throws {
+    /// Lets the other device write a = 2 and b = 1 while the folder hides its removal from it, learn of the removal, leave, and join again.
+    ///
+    /// `whileItWrites` is what the first device writes meanwhile.
+    private func removedBench(whileItWrites: (CircleBench) throws -> Void = { _ in }) async throws -> (CircleBench, SyncJoined) {
         let bench = try await CircleBench()
         try bench.one.put("a", "1")
         _ = try await bench.start()
         try await bench.join()
         let device = try #require(try await bench.one.use { try KeychainSync.devices() }.last)
-        // The folder hides the removal from the device.
         let statements = try FileManager.default.subpathsOfDirectory(atPath: bench.storage.path)
         _ = try await bench.one.use { try await KeychainSync.remove(device.id, on: bench.storage) }
         let hidden = try FileManager.default.subpathsOfDirectory(atPath: bench.storage.path).filter { !statements.contains($0) }
@@ -165,9 +166,53 @@ struct RejoinTests {
         for (path, bytes) in contents {
             #expect(FileManager.default.createFile(atPath: bench.storage.path + "/" + path, contents: bytes))
         }
+        try whileItWrites(bench)
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
         await expectFailure(.removed) { try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet() }
         _ = try await bench.other.use { try KeychainSync.leave() }
-        let joined = try await bench.join()
+        return (bench, try await bench.join())
+    }
+
+    /// The values that the other device has of items in conflict.
+    private func valuesInConflict(_ bench: CircleBench) async throws -> Set<String> {
+        try await bench.other.use {
+            Set(try KeychainSync.conflicts().flatMap { $0.versions.map { String(decoding: $0.content?.secret ?? Data(), as: UTF8.self) } })
+        }
+    }
+
+    @Test("What a removed device wrote before it learned of its removal is a conflict copy where the circle has a newer value")
+    func overwrittenWritesOfRemovedDevice() async throws {
+        let (bench, joined) = try await removedBench { try $0.one.put("a", "3") }
+        #expect(joined.conflictCount == 1)
+        #expect(try bench.other.secret("a") == "3")
+        #expect(try await valuesInConflict(bench) == ["2", "3"])
+    }
+
+    @Test("A later value in the circle ends no conflict with what a removed device wrote")
+    func laterWritesInTheCircle() async throws {
+        let (bench, _) = try await removedBench()
+        try bench.one.put("a", "3")
+        try bench.one.put("b", "4")
+        try await bench.exchange()
+        #expect(try await valuesInConflict(bench) == ["2", "3", "1", "4"])
+    }
+
+    @Test("A keychain that was in another circle meanwhile brings nothing back")
+    func circleInBetween() async throws {
+        let bench = try await bench()
+        let storage = try await FolderStorage.make(path: bench.directory.path + "/elsewhere", outside: [], options: FolderOptions())
+        _ = try await bench.other.use { try await KeychainSync.start(on: storage, deviceName: "eagle-5") }
+        _ = try await bench.other.use { try KeychainSync.leave() }
+        try bench.one.delete("deleted")
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        try await bench.join()
+        try await bench.exchange()
+        #expect(try bench.one.secret("deleted") == nil)
+    }
+
+    @Test("What a removed device wrote before it learned of its removal is lost nowhere")
+    func writesOfRemovedDevice() async throws {
+        let (bench, joined) = try await removedBench()
         #expect(joined.conflictCount == 1 && joined.unsharedItemCount == 1)
         #expect(try bench.other.secret("a") == "2" && bench.other.secret("b") == "1")
         try await bench.other.use {

@@ -41,6 +41,21 @@ import Testing
         #expect(bench.value(1, 1) == 100)
     }
 
+    @Test(arguments: [false, true]) func `many deletions wait for a person also in a batch that is held`(isReversed: Bool) throws {
+        var limits = SyncLimits()
+        limits.unconfirmedDeletions = 2
+        var bench = try EngineBench(limits: limits)
+        for name in 1...5 { bench.put(0, name, date: bench.now, value: UInt64(name)) }
+        try bench.exchange([0, 1])
+        for name in 1...5 { bench.put(0, name, date: bench.now + 1, value: UInt64(name + 10)) }
+        try bench.run(0)
+        for name in 1...5 { bench.delete(0, name) }
+        try bench.run(0)
+        if isReversed { _ = try bench.receiveLastFirst(1) } else { try bench.run(1) }
+        #expect(bench.machines[1].alarms.contains(.massDeletion(5)))
+        #expect((1...5).allSatisfy { bench.value(1, $0) == UInt64($0 + 10) })
+    }
+
     @Test func `a batch that is held while its author is removed is not applied`() throws {
         var bench = try EngineBench([.owner, .owner, .owner])
         try bench.exchange([0, 1, 2])

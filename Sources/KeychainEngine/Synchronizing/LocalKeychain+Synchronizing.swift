@@ -47,22 +47,22 @@ extension LocalKeychain {
         try perform(creating: false) { opened throws(KeychainFailure) in try opened.syncStore().readLedger(body) }
     }
 
-    // MARK: The circle that this keychain has left
+    // MARK: The circles that this keychain has left
 
-    /// Stores what the engine has to know if this keychain enters its circle again, in place of what was stored before.
+    /// Stores what the engine has to know if this keychain enters the circle again, in place of what was stored before.
     ///
     /// A sealed item, because a store without a ledger has no other place for it. Throws `.interactionNotAllowed` if the keychain was not unlocked since
     /// the machine was started.
-    package func storeFormerVersions(_ bytes: [UInt8]) throws(KeychainFailure) {
+    package func storeFormerVersions(_ bytes: [UInt8], of circle: CircleID) throws(KeychainFailure) {
         try perform(creating: false) { opened throws(KeychainFailure) in
-            try FormerVersionItem(opened.keychain.with(entitlements: .synchronization)).store(bytes)
+            try FormerVersionItem(opened.keychain.with(entitlements: .synchronization), circle).store(bytes)
         }
     }
 
-    /// Returns what was stored when this keychain left a circle last; nil if it never left one.
-    package func formerVersions() throws(KeychainFailure) -> [UInt8]? {
+    /// Returns what was stored when this keychain left the circle last; nil if it never left it.
+    package func formerVersions(of circle: CircleID) throws(KeychainFailure) -> [UInt8]? {
         try perform(creating: false) { opened throws(KeychainFailure) in
-            try FormerVersionItem(opened.keychain.with(entitlements: .synchronization)).bytes()
+            try FormerVersionItem(opened.keychain.with(entitlements: .synchronization), circle).bytes()
         }
     }
 
@@ -219,25 +219,26 @@ private struct CircleKeyItems {
     }
 }
 
-/// What this keychain has shared in the circle that it has left, as an item of a group that no program may use.
+/// What this keychain has shared in a circle that it has left, as an item of a group that no program may use.
 private struct FormerVersionItem {
     /// With the entitlements of synchronization.
     private let keychain: any Keychain
+    private let attributes: ItemAttributes
 
-    init(_ keychain: any Keychain) {
+    init(_ keychain: any Keychain, _ circle: CircleID) {
         self.keychain = keychain
+        attributes = ItemAttributes([
+            .service: .string("keychain-sync-former"), .account: .string(circle.hexadecimal), .synchronizable: .number(0),
+        ])
     }
 
-    private var query: ItemQuery {
-        ItemQuery(itemClass: .genericPassword, attributes: ItemAttributes([.service: .string("keychain-sync-former")]))
-    }
+    private var query: ItemQuery { ItemQuery(itemClass: .genericPassword, attributes: attributes) }
 
     func store(_ bytes: [UInt8]) throws(KeychainFailure) {
         do throws(KeychainFailure) {
             try keychain.update(UpdateRequest(query: query, secret: Data(bytes)))
         } catch {
             guard error.status == .itemNotFound else { throw error }
-            let attributes = ItemAttributes([.service: .string("keychain-sync-former"), .synchronizable: .number(0)])
             _ = try keychain.add(
                 AddRequest(
                     itemClass: .genericPassword, attributes: attributes, secret: Data(bytes),

@@ -67,15 +67,17 @@ struct LocalCircle: Sendable {
 
     /// Turns synchronization on, makes keys for this device, and stores what `body` stores.
     ///
-    /// Turns it off again if that fails. If the keychain was in the same circle before, it shares only what was written since.
+    /// Turns it off again if that fails. If the keychain was in `circle` before, it shares only what was written since.
     func enter(
-        _ keys: any CircleDeviceKeys, at storage: any SyncStorage, _ body: (any SyncWriting) throws(KeychainFailure) -> Void
+        _ keys: any CircleDeviceKeys, at storage: any SyncStorage, again circle: CircleID? = nil,
+        _ body: (any SyncWriting) throws(KeychainFailure) -> Void
     ) throws(SyncFailure) {
         try attempt { () throws(KeychainFailure) in
             try keychain.startSynchronizing()
             do throws(KeychainFailure) {
                 try keychain.storeDeviceKeys(keys)
-                let former = try keychain.formerVersions().map { bytes throws(KeychainFailure) in try FormerVersions(stored: bytes) }
+                let record = if let circle { try keychain.formerVersions(of: circle) } else { [UInt8]?.none }
+                let former = try record.map { bytes throws(KeychainFailure) in try FormerVersions(stored: bytes) }
                 try keychain.synchronize { ledger, _ throws(KeychainFailure) in
                     try body(ledger)
                     try former?.store(in: ledger)
@@ -90,8 +92,10 @@ struct LocalCircle: Sendable {
 
     /// Turns synchronization off, and remembers which items the circle has.
     func leave() throws(KeychainFailure) {
-        let former = try keychain.readLedger { ledger throws(KeychainFailure) in try FormerVersions(leaving: ledger) }
-        if let former { try keychain.storeFormerVersions(former.encoded) }
+        let former = try keychain.readLedger { ledger throws(KeychainFailure) in
+            try FormerVersions(leaving: ledger, cipher: Self.cipher)
+        }
+        if let former { try keychain.storeFormerVersions(former.encoded, of: former.circle) }
         try keychain.stopSynchronizing()
     }
 

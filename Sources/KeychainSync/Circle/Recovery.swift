@@ -58,7 +58,7 @@ extension KeychainSync {
         // Until this device is admitted, it is the kit: it reads everything, and then admits itself under new keys.
         let membership = Membership(
             circle: founding.circle, device: DeviceID(of: kit.publicKeys, role: .recoveryKit, cipher: LocalCircle.cipher))
-        try local.enter(kit, at: storage) { ledger throws(KeychainFailure) in
+        try local.enter(kit, at: storage, again: founding.circle) { ledger throws(KeychainFailure) in
             try membership.store(name: name, statements: [founding.stored], in: ledger)
         }
         do throws(SyncFailure) {

@@ -136,7 +136,9 @@ public actor SyncJoining {
         case .asking: if !number.isEmpty { return true }
         case .joined(let circle):
             let now = local.clock.now()
-            try local.enter(keys, at: storage) { ledger throws(KeychainFailure) in try circle.store(name: name, now: now, in: ledger) }
+            try local.enter(keys, at: storage, again: circle.membership.circle) { ledger throws(KeychainFailure) in
+                try circle.store(name: name, now: now, in: ledger)
+            }
         case .ended: break
         }
         await loop.finish(effects)

@@ -22,6 +22,8 @@ extension EngineStep {
             // A checkpoint that covers the predecessor may cover the batch too.
             if try ledger.isRead(batch.listed.origin), !isPlanted(.appliesCoveredBatch) { continue }
             observe(.releasedBatch)
+            // The guard against many deletions counts the items that are shown.
+            try settle()
             try receive(batch)
         }
     }

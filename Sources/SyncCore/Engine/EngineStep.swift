@@ -110,9 +110,9 @@ struct EngineStep {
         engine.memory.observations += merge.observations
     }
 
-    private mutating func formerVersions() throws(KeychainFailure) -> Set<SyncVersionID> {
+    private mutating func formerVersions() throws(KeychainFailure) -> [SyncVersionID: Bool] {
         if let former = engine.memory.former { return former }
-        let former = try FormerVersions(in: ledger)?.ids ?? []
+        let former = try FormerVersions(in: ledger)?.ids ?? [:]
         engine.memory.former = former
         return former
     }
@@ -124,7 +124,7 @@ struct EngineStep {
     /// Shows what changed, and remembers the items that have to wait for an unlock, or until all local writes are folded.
     ///
     /// Before that, a program may have added a row that the ledger does not know.
-    private mutating func settle() throws(KeychainFailure) {
+    mutating func settle() throws(KeychainFailure) {
         let waiting = isFolded || isPlanted(.foldAfterMerge) ? try merge.settle() : merge.touchedNames
         guard !waiting.isEmpty else { return }
         let setting = try ledger.setting(.unsettled)

@@ -9,15 +9,23 @@ package import KeychainCore
 /// has written after the keychain had left has a new revision, and is shared.
 package struct FormerVersions: Hashable, Sendable {
     package let circle: CircleID
-    private(set) var ids: Set<SyncVersionID>
+    /// The versions, and whether it is possible that no other device has read them.
+    ///
+    /// So it is with what this device has sent itself, if it was removed: the others may have read its log up to an earlier batch.
+    private(set) var ids: [SyncVersionID: Bool]
 
     /// Collects the versions from the ledger of a keychain that is about to leave; nil if it is in no circle.
     ///
     /// A version whose batch is not in the storage yet is known to no other device, so it is left out.
-    package init?(leaving ledger: any SyncReading) throws(KeychainFailure) {
+    package init?(leaving ledger: any SyncReading, cipher: any CircleCipher) throws(KeychainFailure) {
         guard let membership = try Membership.stored(in: ledger) else { return nil }
         circle = membership.circle
-        ids = []
+        ids = [:]
+        let isRemoved = try Roster.stored(in: ledger, circle, cipher).removed.contains(membership.device)
+        var ownLogs: Set<LogID> = []
+        for log in try ledger.logs() where try ledger.marks(of: log).contains(where: { $0.device == membership.device }) {
+            ownLogs.insert(log)
+        }
         var unsent: Set<Origin> = []
         for name in try ledger.outgoingNames() {
             if case .batch(_, let origin)? = ObjectName(name) { unsent.insert(origin) }
@@ -26,12 +34,13 @@ package struct FormerVersions: Hashable, Sendable {
         while true {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
             for version in page where version.item != nil {
-                if let origin = version.reference.origin, !unsent.contains(origin) { ids.insert(version.reference.id) }
+                guard let origin = version.reference.origin, !unsent.contains(origin) else { continue }
+                ids[version.reference.id] = isRemoved && ownLogs.contains(origin.log)
             }
             guard page.count == 1_000, let end = page.last else { break }
             last = end.reference
         }
-        if let former = try FormerVersions(in: ledger) { ids.formUnion(former.ids) }
+        if let former = try FormerVersions(in: ledger) { ids.merge(former.ids) { new, _ in new } }
     }
 
     /// Returns what is in the ledger; nil if this keychain has not entered the circle again.
@@ -46,8 +55,8 @@ package struct FormerVersions: Hashable, Sendable {
             var reader = FieldReader(bytes)
             try reader.version(1)
             circle = CircleID(try reader.identifier())
-            ids = []
-            while reader.remaining > 0 { ids.insert(SyncVersionID(try reader.identifier())) }
+            ids = [:]
+            while reader.remaining > 0 { ids[SyncVersionID(try reader.identifier())] = try reader.byte() != 0 }
         } catch {
             throw KeychainFailure(
                 .decode, "the keychain's record of the circle that it has left is \(error == .newer ? "of a newer version" : "damaged")",
@@ -55,13 +64,13 @@ package struct FormerVersions: Hashable, Sendable {
         }
     }
 
-    /// `version (1) ‖ circle (16) ‖ identifiers (16 each)`.
-    package var encoded: [UInt8] { [1] + circle.bytes + ids.sorted().flatMap(\.bytes) }
+    /// `version (1) ‖ circle (16) ‖ for each version: identifier (16) ‖ whether it is possible that no other device has read it (1)`.
+    package var encoded: [UInt8] { [1] + circle.bytes + ids.sorted { $0.key < $1.key }.flatMap { $0.key.bytes + [$0.value ? 1 : 0] } }
 
     /// Returns the versions that the circle does not have and about which no person has decided, in ascending order of reference.
     package static func unshared(in ledger: any SyncReading) throws(KeychainFailure) -> [LiveVersion] {
         var versions: [LiveVersion] = []
-        for id in try FormerVersions(in: ledger)?.ids.sorted() ?? [] {
+        for id in try FormerVersions(in: ledger)?.ids.keys.sorted() ?? [] {
             guard let version = try ledger.liveVersion(VersionReference(id: id, origin: nil)), version.item != nil,
                 // A newer one than the circle's is a conflict.
                 try ledger.liveVersions(named: version.name).count == 1
@@ -81,5 +90,5 @@ package struct FormerVersions: Hashable, Sendable {
     }
 
     /// Removes the versions that are shared from now on.
-    mutating func remove(_ shared: [SyncVersionID]) { ids.subtract(shared) }
+    mutating func remove(_ shared: [SyncVersionID]) { for id in shared { ids[id] = nil } }
 }

@@ -22,7 +22,7 @@ extension Merge {
     private mutating func fold(_ change: RecordedChange) throws(KeychainFailure) {
         if change.kind != .deleted, let local = try items.localItem(change.item), let lane = local.lane ?? plantedLane {
             let isAddedAgain = change.kind == .rewritten
-            if sharesWrites, !former.contains(local.revision) {
+            if sharesWrites, former[local.revision] == nil {
                 try foldWrite(local, lane, isAddedAgain: isAddedAgain)
             } else {
                 try keepWrite(local, lane)

@@ -26,7 +26,7 @@ struct Merge {
     /// The versions that this device showed when it last left this circle; see `FormerVersions`.
     ///
     /// A row with one of them is folded as a version that is not sent.
-    var former: Set<SyncVersionID> = []
+    var former: [SyncVersionID: Bool] = [:]
     /// Live versions whose contents were found to be lost, and that the circle has.
     private(set) var lost: Set<VersionReference> = []
     /// Items whose rows are of a newer format.
@@ -108,7 +108,7 @@ struct Merge {
     /// Returns the live versions that are gone if this one is replaced: it, and a former version, whose batch this device may not have read again.
     func versions(replacedBy reference: VersionReference) throws(KeychainFailure) -> [LiveVersion] {
         var versions = [try ledger.liveVersion(reference)]
-        if reference.origin != nil, former.contains(reference.id) {
+        if reference.origin != nil, former[reference.id] != nil {
             versions.append(try ledger.liveVersion(VersionReference(id: reference.id, origin: nil)))
         }
         return versions.compactMap(\.self)
@@ -186,16 +186,16 @@ struct Merge {
     }
 
     /// Whether a version was shown when this device left the circle, and the circle has not shown it since.
-    func isFormer(_ version: LiveVersion) -> Bool { version.reference.origin == nil && former.contains(version.reference.id) }
+    func isFormer(_ version: LiveVersion) -> Bool { version.reference.origin == nil && former[version.reference.id] != nil }
 
     /// Removes a former version in whose place the circle has another one or the same, and returns it.
     ///
     /// The circle knows it, so this is no conflict. A version that is newer than all of the circle's did not arrive there before this device was
-    /// removed, and stays until a person decides.
+    /// removed, and stays until a person decides. So does one that no other device may have read.
     private func removeFormer(from live: inout [LiveVersion]) throws(KeychainFailure) -> LiveVersion? {
         guard !former.isEmpty, let index = live.firstIndex(where: { isFormer($0) && $0.item != nil }) else { return nil }
         let version = live[index]
-        guard
+        guard former[version.reference.id] == false,
             let other = live.filter({ $0.reference.origin != nil }).max(by: Self.isOrdered),
             (other.date ?? .infinity) >= version.date ?? -.infinity,
             try items.isAvailable(other.lane), try items.isAvailable(version.lane)
