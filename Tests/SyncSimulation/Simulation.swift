@@ -358,8 +358,8 @@ package struct Simulation {
                     header: header, origin: origin, versions: content.versions, knownRemoved: engine.roster?.removed ?? [],
                     isLate: isLate)
                 sealed[object.name] = batch
-                // A torn batch may stay so for longer than the device waits.
-                let listed = faults.tears ? [] : devices[index].listedBatches
+                // A torn batch may stay so for longer than the device waits, and a lost one cannot be read.
+                let listed = faults.tears ? [] : devices[index].listedBatches.filter { storage.objects[$0] != nil }
                 guard !learnsOfForks else { return }
                 try oracle.checkRepetitions(batch) { origin, key throws(KeychainFailure) in
                     try Self.isKnown(origin, of: author, key, listed, &engine, transaction)
