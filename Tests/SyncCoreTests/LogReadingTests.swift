@@ -47,25 +47,40 @@ import Testing
         var bench = try EngineBench(limits: limits)
         for name in 1...5 { bench.put(0, name, date: bench.now, value: UInt64(name)) }
         try bench.exchange([0, 1])
-        for name in 1...5 { bench.put(0, name, date: bench.now + 1, value: UInt64(name + 10)) }
-        try bench.run(0)
+        for time in 1...2 {
+            for name in 1...5 { bench.put(0, name, date: bench.now + Double(time), value: UInt64(name + 10 * time)) }
+            try bench.run(0)
+        }
         for name in 1...5 { bench.delete(0, name) }
         try bench.run(0)
         if isReversed { _ = try bench.receiveLastFirst(1) } else { try bench.run(1) }
         #expect(bench.machines[1].alarms.contains(.massDeletion(5)))
-        #expect((1...5).allSatisfy { bench.value(1, $0) == UInt64($0 + 10) })
+        #expect((1...5).allSatisfy { bench.value(1, $0) == UInt64($0 + 20) })
     }
 
     @Test func `a batch that is held while its author is removed is not applied`() throws {
         var bench = try EngineBench([.owner, .owner, .owner])
         try bench.exchange([0, 1, 2])
-        try bench.sendChanges(count: 2, of: 2)
-        var reads = try bench.begin(1)
+        try bench.sendChanges(count: 3, of: 2)
+        var reads = try bench.perform(try #require(bench.begin(1).first), of: 1).filter(\.isReadOfBatch)
         #expect(reads.count == 2)
         _ = try bench.perform(reads.removeLast(), of: 1)
         try bench.run(1, .command(.remove(bench.machines[2].id)))
         _ = try bench.perform(reads, of: 1)
-        #expect(bench.value(1, 1) == nil)
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    @Test func `of a log that cannot be opened, one batch is read in each round`() throws {
+        var bench = try EngineBench()
+        for value in 1...10 {
+            bench.put(0, 1, date: bench.now + Double(value), value: UInt64(value), .whenUnlocked)
+            try bench.run(0)
+        }
+        bench.lock(1, [.whenUnlocked])
+        #expect(try bench.run(1).count { $0.isReadOfBatch } == 1)
+        bench.lock(1, [])
+        try bench.run(1)
+        #expect(bench.value(1, 1) == 10)
     }
 }
 

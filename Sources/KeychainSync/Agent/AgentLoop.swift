@@ -152,6 +152,8 @@ final class AgentLoop {
             failureCount = 0
         } catch {
             if endsWhenQuiet { throw SyncFailure(error) }
+            // What this round does not find may still be the case.
+            isRoundFull = false
             // Locked: an unlock is a change of the keychain.
             guard error.status != .interactionNotAllowed else { return }
             failureCount += 1

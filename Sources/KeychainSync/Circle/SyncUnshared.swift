@@ -69,7 +69,7 @@ extension KeychainSync {
     }
 
     private static func names(of items: [SyncUnsharedItem]) -> [ItemName] {
-        items.compactMap { Identifier128(hexadecimal: $0.id).map { ItemName($0) } }
+        Set(items.compactMap { Identifier128(hexadecimal: $0.id).map { ItemName($0) } }).sorted()
     }
 
     /// Opens the content of a version; nil while its class is locked, or if it is damaged.

@@ -25,6 +25,10 @@ struct UnreadBatches {
     private var released: [AuthenticBatch] = []
     /// Batches that may be readable, the next one last.
     private(set) var queue: [ListedBatch] = []
+    /// The logs of which a batch was read since the listing.
+    ///
+    /// The others may wait for a key or a person, so their next batch is not of use yet.
+    private var progressing: Set<LogID> = []
     /// The last batch of each log that `next(after:)` has returned.
     private var readAhead: [LogID: ListedBatch] = [:]
 
@@ -50,12 +54,13 @@ struct UnreadBatches {
 
     /// Returns the next batch to read of a log in which `batch` is being read, although its predecessor has not arrived yet.
     ///
-    /// Nil at a fork, and at the end of the log.
+    /// Nil at a fork, at the end of the log, and before a batch of the log was read.
     mutating func next(after batch: ListedBatch) -> ListedBatch? {
         let log = batch.origin.log
         let last = readAhead[log].map { max($0, batch) } ?? batch
         let (number, isOverflow) = last.origin.number.addingReportingOverflow(1)
-        guard !isOverflow, let origins = successors[log]?[number], origins.count == 1, let batches = all[origins[0]], batches.count == 1
+        guard progressing.contains(log), !isOverflow, let origins = successors[log]?[number], origins.count == 1,
+            let batches = all[origins[0]], batches.count == 1
         else { return nil }
         readAhead[log] = batches[0]
         return batches[0]
@@ -80,6 +85,7 @@ struct UnreadBatches {
     mutating func takeReleased() -> AuthenticBatch? { released.popLast() }
 
     mutating func noteRead(_ origin: Origin) {
+        progressing.insert(origin.log)
         for batch in all.removeValue(forKey: origin) ?? [] { own.remove(batch) }
         reachable.remove(origin)
         permitted.remove(origin)
