@@ -41,6 +41,20 @@ read -ra flags <<<"$(pkg-config --cflags --libs valet)"
 echo "The installed command reads the secret that the C program stored."
 [ "$("$installed/bin/valet" get --app store_secret --identifier Druidia Skroob)" = 12345 ] || fail "The installed command cannot read the secret of the C program."
 "$installed/bin/valet" status >/dev/null
+
+echo "Two keychains synchronize through a folder."
+mkdir -m 700 "$stage/other"
+mkdir "$stage/shared"
+echo 12345 | "$installed/bin/valet" set --cloud Druidia
+"$installed/bin/valet" sync start "$stage/shared" --name one >"$stage/kit" 2>"$stage/messages" || fail "$(cat "$stage/messages")"
+"$installed/bin/valet" sync invite --accept-number 2>/dev/null | {
+    read -r code
+    KEYCHAIN_HOME=$stage/other "$installed/bin/valet" sync join "$stage/shared" --name other --accept-number --code-fd 3 3<<<"$code" 2>"$stage/messages" ||
+        fail "The second device did not join, with status $?: $(cat "$stage/messages")"
+    cat >/dev/null
+}
+[ "$(KEYCHAIN_HOME=$stage/other "$installed/bin/valet" get --cloud Druidia)" = 12345 ] || fail "The second device does not have the secret of the first one."
+
 for file in share/man/man1/valet.1 share/man/man1/valet.sync.1 share/man/man1/valet.sync.run.1 share/systemd/user/valet-sync.service share/bash-completion/completions/valet share/zsh/site-functions/_valet share/fish/vendor_completions.d/valet.fish; do
     [ -s "$installed/$file" ] || fail "$file was not installed: see \`files\` in Scripts/install.sh."
 done

@@ -15,7 +15,7 @@ final class AgentLoop {
     private let inbox: AgentInbox
     private let log = Logger(label: "keychain.sync")
 
-    private let reportProgress = SyncProgress.report
+    private let reportProgress = SyncProgress.current?.report
     private var callCount = 0
     /// How many objects were read or created.
     private var doneCount = 0

@@ -57,11 +57,11 @@ struct SyncSession {
         let start = clock.nowNanoseconds()
         defer { line.end() }
         return try perform { () async throws(SyncFailure) in
-            let report = { @Sendable (count: Int) in
+            let report = SyncProgress { count in
                 guard count.isMultiple(of: 20), clock.nowNanoseconds() > start + 1_000_000_000 else { return }
                 line.show("Synchronizing: \(count) files")
             }
-            return try await SyncProgress.$report.withValue(report) { await Self.outcome(body) }.get()
+            return try await SyncProgress.$current.withValue(report) { await Self.outcome(body) }.get()
         }
     }
 

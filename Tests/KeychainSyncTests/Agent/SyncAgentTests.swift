@@ -72,7 +72,7 @@ struct SyncAgentTests {
         try await withCircle { one, other, storage in
             try one.put("a", "1")
             let counts = Mutex<[Int]>([])
-            try await SyncProgress.$report.withValue({ count in counts.withLock { $0.append(count) } }) {
+            try await SyncProgress.$current.withValue(SyncProgress { count in counts.withLock { $0.append(count) } }) {
                 for machine in [one, other] { try await SyncAgent(machine.keychain, on: storage).runUntilQuiet() }
             }
             let shown = counts.withLock { $0 }
