@@ -7,6 +7,8 @@ import Testing
 /// The disk of one device, and the merge on it.
 struct MergeBench {
     let ledger = MemoryLedger()
+    /// The versions that the device showed when it last left the circle.
+    var former: [SyncVersionID: Bool] = [:]
     private static let name = ItemName(Identifier128(high: 1, low: 1))
 
     static func version(_ number: UInt64) -> SyncVersionID { SyncVersionID(Identifier128(high: 0, low: number)) }
@@ -28,7 +30,7 @@ struct MergeBench {
 
     /// Reads a batch.
     func read(_ records: [VersionRecord], _ origin: Origin) throws {
-        var merge = LocalMerge(SyncTransaction(ledger: ledger, items: ledger))
+        var merge = LocalMerge(SyncTransaction(ledger: ledger, items: ledger), former: former)
         try merge.fold()
         try merge.read(records, at: origin)
     }
@@ -74,6 +76,22 @@ struct MergeTests {
         #expect(forward.live == backward.live)
         #expect(forward.live == [Bench.reference(2, Bench.origin(2, log: 2, number: 1))])
         #expect(backward.ledger.state.awaited.isEmpty)
+    }
+
+    /// The date of such a version is not in the ledger.
+    @Test(
+        "A version from before the device left, folded while its class was locked, gives way to a later one of the circle only",
+        arguments: [(5.0, 2 as UInt64, 2), (20.0, 1, 1)])
+    func formerVersionOfLockedClass(date: Double, visible: UInt64, liveCount: Int) throws {
+        var bench = Bench()
+        bench.former = [Bench.version(2): false]
+        bench.put(2, date: 10)
+        bench.ledger.state.lockedLanes = [.afterFirstUnlock]
+        try bench.read([], Bench.origin(1))
+        bench.ledger.state.lockedLanes = []
+        try bench.read([Bench.record(1, date: date)], Bench.origin(2))
+        #expect(bench.visible == visible)
+        #expect(bench.live.count == liveCount)
     }
 
     @Test("One identifier with two origins is two versions (C1)")

@@ -80,6 +80,7 @@ extension KeychainSync {
                 return SyncStatus.Received(deviceName: entry.name?.text, sent: Date(timeIntervalSinceReferenceDate: seconds))
             }
             let waiting = try ledger.pendingVersions(in: .whenUnlocked, limit: 1)
+            let isRemoved = roster.removed.contains(membership.device)
             return SyncStatus(
                 circle: Self.groups(of: membership.circle),
                 location: try ledger.setting(.storage).map { String(decoding: $0, as: UTF8.self) } ?? "",
@@ -90,11 +91,14 @@ extension KeychainSync {
                 unreadDevices: try Self.unreadDevices(in: ledger).filter { $0 != membership.device && roster.members[$0] != nil }.sorted()
                     .map { notes[$0]?.name?.text },
                 isWaitingForStatements: !roster.missing.isEmpty, conflictCount: counts.conflicts,
-                isRemoved: roster.removed.contains(membership.device),
-                warnings: try StoredAlarms(in: ledger).all.map { alarm in
-                    let report = AlarmReport(alarm, notes)
-                    return SyncStatus.Warning(failure: report.failure, text: report.text)
-                })
+                isRemoved: isRemoved,
+                // Its person can do nothing about the others any more.
+                warnings: try isRemoved
+                    ? []
+                    : StoredAlarms(in: ledger).all.map { alarm in
+                        let report = AlarmReport(alarm, notes)
+                        return SyncStatus.Warning(failure: report.failure, text: report.text)
+                    })
         }
     }
 

@@ -46,14 +46,16 @@ extension KeychainSync {
     /// - Parameters:
     ///   - items: Some of ``unsharedItems()``.
     ///   - storage: The storage of the circle.
+    /// - Returns: Why the items were not sent yet, as when the storage cannot be reached; nil if they were.
     /// - Throws: `.notStarted`, `.notOwner` on a reader, `.locked`, and `.keychain`.
-    public static func share(_ items: [SyncUnsharedItem], on storage: any SyncStorage) async throws(SyncFailure) {
+    @discardableResult
+    public static func share(_ items: [SyncUnsharedItem], on storage: any SyncStorage) async throws(SyncFailure) -> SyncFailure? {
         let local = try LocalCircle.current()
         guard try local.roster().members[local.membership().device]?.role.mayWrite == true else {
             throw SyncFailure(.notOwner, "this device is a reader of the circle, so it shares no items")
         }
         try await EngineHost(local.keychain, clock: local.clock).perform(.decide(names(of: items), shares: true))
-        _ = await local.exchange(over: storage)
+        return await local.exchange(over: storage)
     }
 
     /// Deletes items that stay on this device.

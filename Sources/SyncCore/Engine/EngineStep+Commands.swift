@@ -28,11 +28,10 @@ extension EngineStep {
         guard merge.sharesWrites, var former = try FormerVersions(in: ledger) else { return }
         var shared: [SyncVersionID] = []
         for name in names {
-            for version in try ledger.liveVersions(named: name) where merge.isFormer(version) {
-                shared.append(version.reference.id)
-                try ledger.insert(
-                    PendingVersion(id: version.reference.id, name: name, lane: version.lane, isDeletion: false, replaced: []))
-            }
+            guard let version = try unsharedVersion(named: name) else { continue }
+            shared.append(version.reference.id)
+            try ledger.insert(
+                PendingVersion(id: version.reference.id, name: name, lane: version.lane, isDeletion: false, replaced: []))
         }
         former.remove(shared)
         try ledger.set(.former, to: former.encoded)
@@ -43,8 +42,15 @@ extension EngineStep {
     /// Deletes the former versions of items on this device.
     private mutating func discard(_ names: [ItemName]) throws(KeychainFailure) {
         for name in names {
-            for version in try ledger.liveVersions(named: name) where merge.isFormer(version) { try merge.remove(version) }
+            if let version = try unsharedVersion(named: name) { try merge.remove(version) }
         }
+    }
+
+    /// The former version of an item; nil if the circle has another one, which may have arrived since the person decided.
+    private func unsharedVersion(named name: ItemName) throws(KeychainFailure) -> LiveVersion? {
+        let live = try ledger.liveVersions(named: name)
+        guard let version = live.first, live.count == 1, merge.isFormer(version) else { return nil }
+        return version
     }
 
     /// Writes a version that replaces all versions of an item and has the content of one of them.

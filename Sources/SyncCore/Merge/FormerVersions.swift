@@ -58,9 +58,13 @@ package struct FormerVersions: Hashable, Sendable {
             ids = [:]
             while reader.remaining > 0 { ids[SyncVersionID(try reader.identifier())] = try reader.byte() != 0 }
         } catch {
+            let problem =
+                error == .newer
+                ? "of a newer version; update valet"
+                : "damaged, so it is not known what was deleted there meanwhile; restore a backup of the keychain, or enter the circle with an empty one"
             throw KeychainFailure(
-                .decode, "the keychain's record of the circle that it has left is \(error == .newer ? "of a newer version" : "damaged")",
-                subject: .store, cause: error == .newer ? .newerVersion : .damaged)
+                .decode, "the keychain's record of the circle that it has left is \(problem)", subject: .store,
+                cause: error == .newer ? .newerVersion : .damaged)
         }
     }
 

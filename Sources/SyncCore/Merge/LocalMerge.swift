@@ -5,7 +5,11 @@ package import KeychainCore
 package struct LocalMerge {
     private var merge: Merge
 
-    package init(_ transaction: SyncTransaction) { merge = Merge(transaction) }
+    /// `former`: as in `FormerVersions`.
+    package init(_ transaction: SyncTransaction, former: [SyncVersionID: Bool] = [:]) {
+        merge = Merge(transaction)
+        merge.former = former
+    }
 
     /// Folds all local writes.
     package mutating func fold() throws(KeychainFailure) {

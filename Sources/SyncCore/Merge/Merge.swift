@@ -197,9 +197,12 @@ struct Merge {
         let version = live[index]
         guard former[version.reference.id] == false,
             let other = live.filter({ $0.reference.origin != nil }).max(by: Self.isOrdered),
-            (other.date ?? .infinity) >= version.date ?? -.infinity,
             try items.isAvailable(other.lane), try items.isAvailable(version.lane)
         else { return nil }
+        // The date is not known yet if the class was locked when the row was folded.
+        let row =
+            try version.date == nil ? version.item.map { item throws(KeychainFailure) in try items.summary(of: item)?.date } ?? nil : nil
+        guard (other.date ?? .infinity) >= version.date ?? row ?? .infinity else { return nil }
         try ledger.remove(version.reference)
         return live.remove(at: index)
     }

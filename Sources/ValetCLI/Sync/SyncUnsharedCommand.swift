@@ -50,7 +50,8 @@ struct SyncUnsharedCommand: ParsableCommand {
             try session.perform { () async throws(SyncFailure) in try await KeychainSync.delete(items) }
         } else {
             let storage = try session.storage()
-            try session.perform { () async throws(SyncFailure) in try await KeychainSync.share(items, on: storage) }
+            let unsent = try session.perform { () async throws(SyncFailure) in try await KeychainSync.share(items, on: storage) }
+            if let unsent { StandardError.write("Not everything was sent yet: \(unsent.reason). \(SyncText.later)") }
         }
         try StandardOutput.writeLine("\(SyncText.items(items.count)) \(delete ? "deleted" : "shared").")
     }
