@@ -192,6 +192,10 @@ let package = Package(
             name: "KeychainSyncEtcdTests",
             dependencies: [
                 "KeychainSyncEtcd", "KeychainSync", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport",
+                .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(platforms: linux, traits: ["Etcd"])),
+                .product(
+                    name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
+                    condition: .when(platforms: linux, traits: ["Etcd"])),
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),

@@ -27,10 +27,14 @@ final class EtcdCluster: Sendable {
 
     /// Performs a call that may be repeated; `action` says what it is for, as a verb with its object.
     ///
+    /// `shrink` changes a request whose response is too large for a message to one with a smaller response; it returns false if that is
+    /// impossible.
+    ///
     /// Throws `.unavailable` if no member has answered at the deadline. The call may have been performed nevertheless. Throws another
     /// code at once if certificates prevent a connection to every member.
     func call<Request, Response>(
-        _ method: EtcdMethod<Request, Response>, _ request: Request, _ action: String
+        _ method: EtcdMethod<Request, Response>, _ request: inout Request, _ action: String,
+        shrink: (inout Request) -> Bool = { _ in false }
     ) async throws(SyncStorageError) -> Response {
         let deadline = Deadline.after(seconds: options.callSeconds)
         var pause = 0.05
@@ -39,16 +43,22 @@ final class EtcdCluster: Sendable {
             var mayRecover = false
             // Each member once, and the first again, with a new token.
             for _ in 0...connections.count {
+                let message = request
                 let seconds = min(options.attemptSeconds, Double(deadline.remainingNanoseconds) / 1e9)
                 do throws(EtcdFailure) {
                     return try await withMember { client, metadata throws(EtcdFailure) in
-                        try await Self.perform(method, request, client, metadata, seconds: seconds)
+                        try await Self.perform(method, message, client, metadata, seconds: seconds)
                     }
                 } catch {
                     switch error {
                     case .transient(let code, let reason):
                         problem = (code, reason)
                         mayRecover = mayRecover || code == .unavailable
+                    case .tooLarge(let reason, let isCertain):
+                        let isSmaller = shrink(&request)
+                        guard isSmaller || !isCertain else { throw SyncStorageError(.failed, "etcd did not \(action): \(reason)") }
+                        problem = (.unavailable, reason)
+                        mayRecover = true
                     case .notAuthenticated where location.user != nil: break
                     case .notAuthenticated:
                         throw SyncStorageError(.notPermitted, "etcd did not \(action): it requires a user or a client certificate")
@@ -79,18 +89,24 @@ final class EtcdCluster: Sendable {
         do throws(EtcdFailure) {
             return try await body(client, try await metadata(client))
         } catch {
+            // The end of a canceled task is no failure of the member.
+            guard !Task.isCancelled else { throw error }
             switch error {
             case .transient(let code, let reason):
-                // The end of a canceled task is no failure of the member.
-                guard !Task.isCancelled else { throw error }
-                connection.discard(client)
-                state.withLock { if $0.preferred == index { $0.preferred = (index + 1) % connections.count } }
+                leave(index, client)
                 throw .transient(code, "\(connection.endpoint): \(reason)")
+            case .tooLarge(_, isCertain: false): leave(index, client)
             case .notAuthenticated: state.withLock { $0.token = nil }
-            case .refused, .notSent: break
+            case .tooLarge, .refused, .notSent: break
             }
             throw error
         }
+    }
+
+    /// Closes the connection to a member, and prefers the next one.
+    private func leave(_ index: Int, _ client: EtcdClient) {
+        connections[index].discard(client)
+        state.withLock { if $0.preferred == index { $0.preferred = (index + 1) % connections.count } }
     }
 
     /// What identifies the user to etcd, without a client certificate: a token, which etcd forgets after a few minutes without a call.

@@ -58,12 +58,10 @@ final class EtcdConnection: Sendable {
             config.connection.flushCoalescing = nil
         }
         let target: any ResolvableTarget =
-            if endpoint.isIPv4 {
-                .ipv4(address: endpoint.host, port: endpoint.port)
-            } else if endpoint.isIPv6 {
-                .ipv6(address: endpoint.host, port: endpoint.port)
-            } else {
-                .dns(host: endpoint.host, port: endpoint.port)
+            switch endpoint.kind {
+            case .ipv4: .ipv4(address: endpoint.host, port: endpoint.port)
+            case .ipv6: .ipv6(address: endpoint.host, port: endpoint.port)
+            case .name: .dns(host: endpoint.host, port: endpoint.port)
             }
         do {
             return EtcdClient(transport: try HTTP2ClientTransport.Posix(target: target, transportSecurity: security, config: config))

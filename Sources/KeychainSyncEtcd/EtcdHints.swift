@@ -25,8 +25,8 @@ final class EtcdHints: Sendable {
     private struct State {
         /// Nil: a watch begins with the next change.
         var position: Position?
-        /// Whether the member reports changes.
-        var isWatching = false
+        /// Whether the cluster has lost changes that were reported.
+        var isReplaced = false
         /// When the member is given up without another message.
         var silenceEnd = Deadline.never
         /// When a revision without a report gives the next hint.
@@ -34,9 +34,10 @@ final class EtcdHints: Sendable {
     }
 
     private let cluster: EtcdCluster
-    private let prefix: String
+    /// What the keys of all objects begin with.
+    private let root: String
     private let options: EtcdOptions
-    private let hint: @Sendable () -> Void
+    private let report: @Sendable (SyncStorageChange) -> Void
     private let state = Mutex(State())
 
     /// Pauses between two attempts to watch, in seconds.
@@ -45,36 +46,30 @@ final class EtcdHints: Sendable {
         static let last = 5.0
     }
 
-    init(cluster: EtcdCluster, prefix: String, options: EtcdOptions, hint: @escaping @Sendable () -> Void) {
+    init(cluster: EtcdCluster, root: String, options: EtcdOptions, report: @escaping @Sendable (SyncStorageChange) -> Void) {
         self.cluster = cluster
-        self.prefix = prefix
+        self.root = root
         self.options = options
-        self.hint = hint
+        self.report = report
     }
 
     /// Reports possible changes until the task is canceled.
     func run() async {
         var pause = Pause.first
-        // When a hint is due because no member reports changes.
-        var blind = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
+        var hintTime = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
         while !Task.isCancelled {
+            let stable = Deadline.after(nanoseconds: UInt64(Pause.last * 1e9))
             do throws(EtcdFailure) {
                 try await cluster.withMember { client, metadata throws(EtcdFailure) in try await watch(client, metadata) }
             } catch {
                 // Another attempt follows, with another member if this one is to blame.
             }
-            let wasWatching = state.withLock { state in
-                defer { state.isWatching = false }
-                return state.isWatching
+            // A watch that ends at once, again and again, may report nothing.
+            if hintTime.isOver {
+                report(.unknown)
+                hintTime = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
             }
-            if wasWatching {
-                // The next watch reports what happens meanwhile.
-                pause = Pause.first
-                blind = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
-            } else if blind.isOver {
-                hint()
-                blind = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
-            }
+            if stable.isOver { pause = Pause.first }
             guard (try? await Task.sleep(for: .seconds(pause))) != nil else { return }
             pause = min(2 * pause, Pause.last)
         }
@@ -138,8 +133,8 @@ final class EtcdHints: Sendable {
     /// The request that begins or resumes the watch.
     private func begin() -> EtcdWatchRequest {
         var request = EtcdWatchRequest()
-        request.createRequest.key = Data(prefix.utf8)
-        request.createRequest.rangeEnd = Data(etcdEnd(of: prefix))
+        request.createRequest.key = Data(root.utf8)
+        request.createRequest.rangeEnd = Data(etcdEnd(of: root))
         // A response is then no larger than a request may be.
         request.createRequest.fragment = true
         if let position = state.withLock({ $0.position }) { request.createRequest.startRevision = position.revision + 1 }
@@ -150,38 +145,54 @@ final class EtcdHints: Sendable {
     private func take(_ message: EtcdWatchResponse) throws(EtcdFailure) -> Bool {
         let (id, revision) = (message.header.clusterID, message.header.revision)
         if message.canceled { return try takeCancellation(message) }
-        let (isContinued, givesHint) = state.withLock { state in
+        // The next watch begins after one of them.
+        guard ([revision] + message.events.map(\.kv.modRevision)).allSatisfy((0..<Int64.max).contains) else {
+            throw .transient(.unavailable, "the watch has an invalid revision")
+        }
+        let (isContinued, change) = state.withLock { state -> (Bool, SyncStorageChange?) in
             guard let position = state.position, position.clusterID == id else {
                 // A first watch, or another cluster, whose changes before this revision are unknown.
                 guard state.position == nil else {
                     state.position = nil
-                    return (false, false)
+                    state.isReplaced = true
+                    return (false, nil)
                 }
                 state.position = Position(clusterID: id, revision: revision)
-                state.isWatching = true
-                return (true, true)
+                defer { state.isReplaced = false }
+                return (true, state.isReplaced ? .replaced : .unknown)
             }
-            state.isWatching = true
             if let last = message.events.last {
                 state.position?.revision = max(position.revision, last.kv.modRevision)
-                return (true, true)
+                return (true, Self.change(message.events, root))
             }
             if message.created {
                 // Otherwise the watch waits for revisions that a restored cluster reaches late, with other changes.
                 guard revision >= position.revision else {
                     state.position = nil
-                    return (false, false)
+                    state.isReplaced = true
+                    return (false, nil)
                 }
-                return (true, false)
+                return (true, nil)
             }
             // The answer to a question.
-            guard revision > position.revision, state.checkTime.isOver else { return (true, false) }
+            guard revision > position.revision, state.checkTime.isOver else { return (true, nil) }
             state.position?.revision = revision
             state.checkTime = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
-            return (true, true)
+            return (true, .unknown)
         }
-        if givesHint { hint() }
+        if let change { report(change) }
         return isContinued
+    }
+
+    private static func change(_ events: [EtcdEvent], _ root: String) -> SyncStorageChange {
+        var names: [String] = []
+        for event in events {
+            // A deletion resets the version.
+            guard event.kv.version > 0 else { return .unknown }
+            guard let key = String(validating: event.kv.key, as: UTF8.self), key.hasPrefix(root) else { continue }
+            names.append(String(key.dropFirst(root.count)))
+        }
+        return .created(names)
     }
 
     private func takeCancellation(_ message: EtcdWatchResponse) throws(EtcdFailure) -> Bool {
@@ -190,7 +201,7 @@ final class EtcdHints: Sendable {
             state.withLock { $0.position = nil }
             return false
         }
-        let reason = message.cancelReason
+        let reason = EtcdFailure.printable(message.cancelReason)
         if reason.contains("permission denied") { throw .refused(.notPermitted, reason) }
         if ["invalid auth token", "revision of auth store is old", "user name is empty"].contains(where: reason.contains) {
             throw .notAuthenticated

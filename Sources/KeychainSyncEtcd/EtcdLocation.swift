@@ -10,13 +10,30 @@ struct EtcdLocation: Hashable, Sendable {
         let host: String
         let port: Int
 
-        var isIPv6: Bool { host.contains(":") }
-        var isIPv4: Bool {
-            let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-            return parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
+        let kind: Kind
+
+        /// What the host is; gRPC ends the process if an address is not one.
+        enum Kind { case name, ipv4, ipv6 }
+
+        /// Nil if the host is neither a name nor an address. IPv6 addresses stand in brackets in a location, here without them.
+        init?(host: String, port: Int, isBracketed: Bool) {
+            if isBracketed {
+                guard host.isAddress(AF_INET6) else { return nil }
+                kind = .ipv6
+            } else if host.allSatisfy({ $0.isNumber || $0 == "." }) {
+                // Others of digits and dots are addresses that are written in an unusual way, such as 127.1.
+                guard host.isAddress(AF_INET) else { return nil }
+                kind = .ipv4
+            } else {
+                guard host.utf8.allSatisfy({ Self.nameCharacters.contains($0) }) else { return nil }
+                kind = .name
+            }
+            (self.host, self.port) = (host, port)
         }
 
-        var description: String { (isIPv6 ? "[\(host)]" : host) + ":\(port)" }
+        private static let nameCharacters = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.".utf8)
+
+        var description: String { (kind == .ipv6 ? "[\(host)]" : host) + ":\(port)" }
     }
 
     private(set) var endpoints: [Endpoint] = []
@@ -31,7 +48,7 @@ struct EtcdLocation: Hashable, Sendable {
     private(set) var passwordFile: String?
 
     private static let scheme = "etcd://"
-    private static let defaultPort = 2_379
+    private static let defaultPort: UInt16 = 2_379
     /// A key is this prefix and about 150 bytes.
     private static let pathByteLimit = 400
 
@@ -60,21 +77,13 @@ struct EtcdLocation: Hashable, Sendable {
             (host, port) = (text[..<colon], text[colon...])
         }
         let isBracketed = host.startIndex != text.startIndex
-        let isValid = host.utf8.allSatisfy { character in
-            switch character {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "-"), UInt8(ascii: "."):
-                true
-            case UInt8(ascii: ":"): isBracketed
-            default: false
-            }
+        var number: UInt16? = defaultPort
+        if !port.isEmpty { number = port.hasPrefix(":") ? UInt16(port.dropFirst()) : nil }
+        guard let number, number > 0 else { throw error("the port of one of its hosts is not a number from 1 to 65535") }
+        guard let endpoint = Endpoint(host: String(host), port: Int(number), isBracketed: isBracketed) else {
+            throw error("it has no host, or one that is neither a name nor an address")
         }
-        guard !host.isEmpty, isValid, isBracketed == host.contains(":") else { throw error("it has no host, or an invalid one") }
-        guard !port.isEmpty else { return Endpoint(host: String(host), port: defaultPort) }
-        guard port.hasPrefix(":"), let number = UInt16(port.dropFirst()), number > 0 else {
-            throw error("the port of \(host) is not a number from 1 to 65535")
-        }
-        return Endpoint(host: String(host), port: Int(number))
+        return endpoint
     }
 
     private static func path(_ text: Substring) throws(SyncStorageError) -> String {
@@ -109,13 +118,22 @@ struct EtcdLocation: Hashable, Sendable {
 
     private static func decoded(_ text: Substring, of part: String) throws(SyncStorageError) -> String {
         guard let text = String(text).removingPercentEncoding,
-            text.unicodeScalars.allSatisfy({ !$0.properties.isWhitespace && $0.properties.generalCategory != .control })
-        else { throw error("its \(part) has spaces, control characters, or a % without two digits") }
+            text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+        else { throw error("its \(part) has control characters, or a % without two digits") }
         return text
     }
 
     private static func error(_ problem: String) -> SyncStorageError {
         SyncStorageError(.failed, "this is not the location of a storage in etcd: \(problem)")
+    }
+}
+
+extension String {
+    /// Whether this is an address of `family`, in its usual notation.
+    fileprivate func isAddress(_ family: Int32) -> Bool {
+        var address = in6_addr()
+        // An address of either family fits.
+        return unsafe inet_pton(family, self, &address) == 1
     }
 }
 #endif

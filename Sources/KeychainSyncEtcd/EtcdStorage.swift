@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Etcd && !canImport(Darwin)
 internal import Foundation
+internal import KeychainSystem
 public import KeychainSync
 
 /// A storage in etcd (version 3.4 or newer), for devices that reach the same cluster, such as servers.
@@ -17,7 +18,7 @@ public import KeychainSync
 /// |---|---|
 /// | `host`, `host:port` | A member of the cluster; several are separated by commas, and each is tried. The port is 2379 if it is missing |
 /// | `/path` | The prefix of the keys |
-/// | `tls=off` | Connects without TLS. Otherwise each member needs a certificate for the name or address in the location |
+/// | `tls=off` | Connects without TLS. Otherwise each member needs a certificate for the name in the location, or for the address that it is reached at |
 /// | `ca` | The file of the certificates that sign those of the members (PEM); the system's if it is missing |
 /// | `cert`, `key` | The files of the client certificate and its key (PEM) |
 /// | `user`, `password-file` | The etcd user, if it is not named by the client certificate, and the file of the password |
@@ -30,6 +31,7 @@ public import KeychainSync
 public final class EtcdStorage: SyncStorage {
     /// The location that the storage was created with.
     public let location: String
+    private let parts: EtcdLocation
     private let cluster: EtcdCluster
     /// What all keys of this storage begin with; ends with a slash.
     private let root: String
@@ -48,7 +50,7 @@ public final class EtcdStorage: SyncStorage {
 
     /// Creates a storage with options for tests.
     package init(location: String, options: EtcdOptions) throws(SyncStorageError) {
-        let parts = try EtcdLocation(location)
+        parts = try EtcdLocation(location)
         self.location = location
         self.options = options
         root = parts.path + "/keychain-sync-1/"
@@ -68,8 +70,15 @@ public final class EtcdStorage: SyncStorage {
         request.limit = Int64(options.pageLength)
         var names: [String] = []
         var keyCount = 0
+        let end = Deadline.after(seconds: options.listingSeconds)
         while true {
-            let page = try await cluster.call(.range, request, "list the objects")
+            // Keys of other programs can be so long that a page is too large.
+            let page = try await cluster.call(.range, &request, "list the objects") { request in
+                guard request.limit > 1 else { return false }
+                request.limit /= 2
+                return true
+            }
+            request.limit = min(2 * request.limit, Int64(options.pageLength))
             for pair in page.kvs {
                 // Keys that are not valid UTF-8 are not names of objects.
                 guard let key = String(validating: pair.key, as: UTF8.self), key.hasPrefix(root) else { continue }
@@ -78,6 +87,10 @@ public final class EtcdStorage: SyncStorage {
             }
             keyCount += page.kvs.count
             guard page.more, let last = page.kvs.last, names.count < Self.nameLimit, keyCount < 2 * Self.nameLimit else { return names }
+            // A server that goes back in the keys has no end.
+            guard !last.key.lexicographicallyPrecedes(request.key), !end.isOver else {
+                throw SyncStorageError(.unavailable, "etcd does not list all objects in \(options.listingSeconds) seconds, or not in order")
+            }
             request.key = last.key + [0]
         }
     }
@@ -94,7 +107,7 @@ public final class EtcdStorage: SyncStorage {
         try StorageName.requireObject(name)
         var request = EtcdRangeRequest()
         request.key = Data((root + name).utf8)
-        let response = try await cluster.call(.range, request, "read \(name)")
+        let response = try await cluster.call(.range, &request, "read \(name)")
         guard let value = response.kvs.first?.value, value.count <= byteCount else { return nil }
         return Array(value)
     }
@@ -111,8 +124,8 @@ public final class EtcdStorage: SyncStorage {
     ///   the cluster's quota is used up, and other reasons.
     public func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) -> SyncCreation {
         try StorageName.requireObject(name)
-        let response = try await cluster.call(
-            .transaction, EtcdTxnRequest(creating: Data((root + name).utf8), value: Data(bytes)), "create \(name)")
+        var request = EtcdTxnRequest(creating: Data((root + name).utf8), value: Data(bytes))
+        let response = try await cluster.call(.transaction, &request, "create \(name)")
         if response.succeeded { return .created }
         guard response.responses.first?.responseRange.kvs.first?.value == Data(bytes) else {
             throw SyncStorageError(.failed, "\(name) in etcd has another content than this device gives it: it is damaged or foreign")
@@ -128,7 +141,7 @@ public final class EtcdStorage: SyncStorage {
         try StorageName.requireObject(name)
         var request = EtcdDeleteRangeRequest()
         request.key = Data((root + name).utf8)
-        _ = try await cluster.call(.remove, request, "remove \(name)")
+        _ = try await cluster.call(.remove, &request, "remove \(name)")
     }
 
     /// Returns a new stream with an element whenever the objects may have changed; see `SyncStorage.changes()`.
@@ -138,12 +151,13 @@ public final class EtcdStorage: SyncStorage {
     /// element comes at once.
     ///
     /// - Returns: A stream that ends when its task is canceled.
-    public func changes() -> AsyncStream<Void> {
-        // One hint that waits stands for all later ones.
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let hints = EtcdHints(cluster: cluster, prefix: root, options: options) { continuation.yield() }
+    public func changes() -> AsyncStream<SyncStorageChange> {
+        .reporting { report in
+            // On connections of its own. swift-nio-http2 1.46 closes one with 200 streams that were reset after their end, which etcd does where it
+            // has answered a short call before it sees the end of the request.
+            let hints = EtcdHints(cluster: EtcdCluster(parts, options), root: root, options: options, report: report)
             let task = Task { await hints.run() }
-            continuation.onTermination = { _ in task.cancel() }
+            return { task.cancel() }
         }
     }
 }
@@ -158,6 +172,8 @@ package struct EtcdOptions: Sendable {
     package var heartbeatSeconds = 10.0
     /// Seconds between two hints because the revision has grown although no change was reported, or because there is no watch.
     package var checkSeconds = 60.0
+    /// How long a listing of any number of objects may take, in seconds.
+    package var listingSeconds: UInt32 = 300
     /// The keys in a response to a listing: each needs 200 to 600 bytes, and gRPC accepts 4 MiB.
     package var pageLength = 5_000
 

@@ -59,8 +59,11 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
         "Configuration", ["ValetConfiguration", "ValetConfigurationTests"],
         "a package without the trait Configuration does not resolve swift-configuration"
     ),
-    ("GRPCCore", ["KeychainSyncEtcd"], "a package without the trait Etcd resolves none of gRPC's packages"),
-    ("GRPCNIOTransportHTTP2Posix", ["KeychainSyncEtcd"], "a package without the trait Etcd resolves none of gRPC's packages"),
+    ("GRPCCore", ["KeychainSyncEtcd", "KeychainSyncEtcdTests"], "a package without the trait Etcd resolves none of gRPC's packages"),
+    (
+        "GRPCNIOTransportHTTP2Posix", ["KeychainSyncEtcd", "KeychainSyncEtcdTests"],
+        "a package without the trait Etcd resolves none of gRPC's packages"
+    ),
     ("SwiftProtobuf", ["KeychainSyncEtcd"], "a package without the trait Etcd does not resolve swift-protobuf"),
     ("CValet", ["ValetC", "ValetCTests"], "Swift programs use Valet; the names of C are for other languages"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),

@@ -8,7 +8,7 @@ package final class InMemorySyncStorage: SyncStorage {
     private struct State {
         var objects: [String: [UInt8]] = [:]
         var error: SyncStorageError?
-        var watchers: [Int: AsyncStream<Void>.Continuation] = [:]
+        var watchers: [Int: AsyncStream<SyncStorageChange>.Continuation] = [:]
         var lastWatcher = 0
     }
 
@@ -26,7 +26,7 @@ package final class InMemorySyncStorage: SyncStorage {
         get { state.withLock { $0.objects } }
         set {
             state.withLock { $0.objects = newValue }
-            reportChange()
+            report(.unknown)
         }
     }
 
@@ -48,7 +48,7 @@ package final class InMemorySyncStorage: SyncStorage {
             return present
         }
         guard let present else {
-            reportChange()
+            report(.created([name]))
             return .created
         }
         guard present == bytes else { throw SyncStorageError(.failed, "\(name) has another content") }
@@ -58,11 +58,11 @@ package final class InMemorySyncStorage: SyncStorage {
     package func remove(_ name: String) async throws(SyncStorageError) {
         try StorageName.requireObject(name)
         try access { objects in objects[name] = nil }
-        reportChange()
+        report(.unknown)
     }
 
-    package func changes() -> AsyncStream<Void> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+    package func changes() -> AsyncStream<SyncStorageChange> {
+        AsyncStream { continuation in
             let number = state.withLock { state in
                 state.lastWatcher += 1
                 state.watchers[state.lastWatcher] = continuation
@@ -80,8 +80,8 @@ package final class InMemorySyncStorage: SyncStorage {
         return try result.get()
     }
 
-    private func reportChange() {
-        for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.yield() }
+    private func report(_ change: SyncStorageChange) {
+        for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.yield(change) }
     }
 }
 #endif

@@ -151,6 +151,22 @@ extension SyncStorageContract {
                 _ = try await other.create(circle + "/" + SampleObjects.batch(number), [1])
             }
         },
+        SyncStorageContract("Hints that name new objects name all of them") {
+            storage, other, findings throws(SyncStorageError) in
+            var hints = storage.changes().makeAsyncIterator()
+            // The first one may stand for anything.
+            _ = try await other.create(SampleObjects.batch(1), [1])
+            findings.expect(await hints.next() != nil, "the hints ended")
+            var missing = Set((2...4).map { SampleObjects.batch($0) })
+            for name in missing.sorted() { _ = try await other.create(name, [1]) }
+            while !missing.isEmpty, let change = await hints.next() {
+                switch change {
+                case .created(let names): missing.subtract(names)
+                case .unknown, .replaced: missing = []
+                }
+            }
+            findings.expect(missing.isEmpty, "the hints ended")
+        },
         SyncStorageContract("Two streams both have hints, and the end of one does not end the other") {
             storage, other, findings throws(SyncStorageError) in
             let canceled = Task {

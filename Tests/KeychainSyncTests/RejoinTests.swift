@@ -270,5 +270,5 @@ private final class FailingStorage: SyncStorage {
         throw SyncStorageError(.full, "the disk is full")
     }
     func remove(_ name: String) async throws(SyncStorageError) { try await storage.remove(name) }
-    func changes() -> AsyncStream<Void> { storage.changes() }
+    func changes() -> AsyncStream<SyncStorageChange> { storage.changes() }
 }

@@ -6,6 +6,7 @@ enum SimulatedState: String, CaseIterable {
     case crashBeforeTheCommit = "crash before the commit"
     case crashAfterTheCommit = "crash after the commit"
     case locked = "locked"
+    case hintedBatches = "hint that names batches"
     case snapshotWithUnsentChanges = "snapshot with unsent changes"
     case snapshotRestored = "snapshot restored"
     case snapshotRestoredWithTheFolder = "snapshot restored with the folder"

@@ -65,11 +65,17 @@ extension Simulation {
     private mutating func spread(_ index: Int) {
         let seen = Set(storage.view(of: index))
         let isQuick = random.chance(0.5)
+        var shown: [String] = []
         for name in storage.names where !seen.contains(name) && (isQuick || random.chance(0.5)) {
             if isHidden(name, from: index) { continue }
             storage.show(name, to: index)
+            shown.append(name)
         }
-        step(index, .wake)
+        guard let shownBatch = shown.first(where: { $0.hasPrefix("b/") }), random.chance(0.5) else { return step(index, .wake) }
+        // The hints name batches, of which some may be late, repeated, or not there yet. Those of other objects are late.
+        counters.count(.hintedBatches)
+        let hinted = shown.filter { $0.hasPrefix("b/") && random.chance(0.9) } + [random.chance(0.3) ? storage.names[0] : shownBatch]
+        step(index, .appeared(hinted))
     }
 
     /// The storage helps a removed device by hiding its removal from it.

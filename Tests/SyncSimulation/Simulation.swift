@@ -267,6 +267,7 @@ package struct Simulation {
     private static func description(of event: SyncEvent) -> String {
         switch event {
         case .listed(let folder, let names): "listed \(names.count) of \(folder)"
+        case .appeared(let names): "a hint named \(names.count) batches"
         case .read(let name, let bytes): "read \(name), \(bytes?.count ?? -1) bytes"
         default: "\(event)"
         }

@@ -20,6 +20,10 @@ final class AgentLoop {
     /// How many objects were read or created.
     private var doneCount = 0
     private var isRoundDue = true
+    /// The batches of which the storage has told, and that were not handed to the engine.
+    private var appeared: Set<String> = []
+    /// The batches that this agent has created in the present round, of which it is told too.
+    private var created: Set<String> = []
     private var areChangesDue = false
     private var isStopping = false
     private var endsWhenQuiet = false
@@ -78,7 +82,7 @@ final class AgentLoop {
         var events: [SyncEvent] = []
         for input in inputs {
             switch input {
-            case .storageChanged: isRoundDue = true
+            case .storageChanged(let change): note(change)
             case .keychainChanged: areChangesDue = true
             case .timer:
                 timer = nil
@@ -119,15 +123,48 @@ final class AgentLoop {
         case .read, .created:
             doneCount += 1
             reportProgress?(doneCount)
-        case .wake, .itemsChanged, .listed, .failed, .command, nil: break
+        case .wake, .itemsChanged, .listed, .appeared, .failed, .command, nil: break
         }
     }
 
-    /// Begins what is due, if anything.
+    /// Notes the names of new batches; whatever else has changed is found by a round.
+    private func note(_ change: SyncStorageChange) {
+        let names: [String]
+        switch change {
+        case .created(let created): names = created
+        case .replaced:
+            log.warning("the storage went back to an earlier state, or was replaced; what is missing there is sent again")
+            isRoundDue = true
+            return
+        case .unknown:
+            isRoundDue = true
+            return
+        }
+        for name in names {
+            guard let name = storage.name(of: name) else { continue }
+            if ObjectName(name)?.folder != .batches {
+                isRoundDue = true
+            } else if created.remove(name) == nil {
+                appeared.insert(name)
+            }
+        }
+        if appeared.count > Self.largestHint { isRoundDue = true }
+    }
+
+    /// A listing is faster than so many names.
+    private static let largestHint = 1_000
+
+    /// Begins what is due, until something is waited for.
     private func proceed() async throws(SyncFailure) {
+        repeat { try await beginNext() } while callCount == 0 && (isRoundDue || areChangesDue || !appeared.isEmpty)
+    }
+
+    private func beginNext() async throws(SyncFailure) {
         if isRoundDue || endsWhenQuiet {
             isRoundDue = false
             areChangesDue = false
+            appeared = []
+            created = []
             hasProgressed = false
             if roundError == nil { loggedError = nil }
             roundError = nil
@@ -137,6 +174,11 @@ final class AgentLoop {
             // Hints may be lost.
             wake(at: clock.now() + Self.longestPauseSeconds)
             try await step([.wake])
+        } else if !appeared.isEmpty {
+            isRoundFull = false
+            let names = appeared.sorted()
+            appeared = []
+            try await step([.appeared(names)])
         } else if areChangesDue {
             areChangesDue = false
             isRoundFull = false
@@ -174,6 +216,7 @@ final class AgentLoop {
             call(orElse: .failed(name)) { () async throws(SyncStorageError) in .read(name, try await storage.read(name, atMost: byteCount))
             }
         case .create(let name, let bytes):
+            if ObjectName(name)?.folder == .batches { created.insert(name) }
             call(orElse: .failed(name)) { () async throws(SyncStorageError) in
                 try await storage.create(name, bytes)
                 return .created(name)
@@ -249,7 +292,7 @@ final class AgentLoop {
 
 /// What an agent's loop reacts to.
 enum AgentInput: Sendable {
-    case storageChanged
+    case storageChanged(SyncStorageChange)
     case keychainChanged
     case timer
     /// A call of the storage has ended; nil if nothing follows from it.

@@ -134,7 +134,7 @@ package actor EngineHost {
 extension SyncEvent {
     fileprivate var mayFollowUnlock: Bool {
         switch self {
-        case .listed, .read, .created, .failed: false
+        case .listed, .appeared, .read, .created, .failed: false
         case .wake, .itemsChanged, .command: true
         }
     }

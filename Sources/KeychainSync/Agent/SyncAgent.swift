@@ -103,7 +103,7 @@ public final class SyncAgent: Sendable {
         }
         let storage = storage
         let hints = Task {
-            for await _ in storage.storage.changes() { inbox.send(.storageChanged) }
+            for await change in storage.storage.changes() { inbox.send(.storageChanged(change)) }
         }
         defer {
             hints.cancel()

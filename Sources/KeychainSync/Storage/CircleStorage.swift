@@ -27,12 +27,14 @@ struct CircleStorage: Sendable {
         return Set(circles).sorted()
     }
 
+    /// Returns the name of an object within the circle from its complete name; nil if it belongs to another circle.
+    func name(of complete: String) -> String? { complete.hasPrefix(prefix) ? String(complete.dropFirst(prefix.count)) : nil }
+
     func list(_ folder: ObjectName.Folder) async throws(SyncStorageError) -> [String] { try await list(folder.rawValue) }
 
     func list(_ folder: String) async throws(SyncStorageError) -> [String] {
-        let (storage, prefix) = (storage, prefix)
-        return try await StorageCall.run { () async throws(SyncStorageError) in
-            try await storage.list(prefix + folder).compactMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
+        try await StorageCall.run { [self] () async throws(SyncStorageError) in
+            try await storage.list(prefix + folder).compactMap(name(of:))
         }
     }
 

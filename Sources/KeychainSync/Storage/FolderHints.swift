@@ -46,7 +46,7 @@ struct FolderHints: Sendable {
     }
 
     /// Calls `hint` for each possible change, until the task is canceled.
-    func run(_ hint: @escaping @Sendable () -> Void) async {
+    func run(_ hint: @escaping @Sendable (SyncStorageChange) -> Void) async {
         var last: Look?
         var pause = Pause.first
         var echoes = 0
@@ -59,7 +59,7 @@ struct FolderHints: Sendable {
             let isChanged = last.map { look.differs(from: $0) } ?? true
             if isChanged { echoes = Self.echoCount } else if echoes > 0 { echoes -= 1 }
             if isChanged || (echoes > 0 && look.watch == nil) || secondsSinceHint >= Pause.hint {
-                hint()
+                hint(.unknown)
                 secondsSinceHint = 0
             }
             if look.watch != nil {
@@ -74,12 +74,13 @@ struct FolderHints: Sendable {
     }
 
     /// Looks at the folder; `watch` is that of the last look.
-    private func find(_ watch: DirectoryTreeWatch?, _ hint: @escaping @Sendable () -> Void) -> Look {
+    private func find(_ watch: DirectoryTreeWatch?, _ hint: @escaping @Sendable (SyncStorageChange) -> Void) -> Look {
         guard let root = try? objects.openRoot(), let identity = (try? root.status())?.identity else { return Look() }
         if let watch, watch.isComplete, watch.rootIdentity == identity { return Look(identity: identity, watch: watch) }
         if objects.options.probe.reportsAllChanges(of: objects.root) {
             let selection = DirectoryTreeWatch.Selection(isFollowed: StorageName.isFolder, isReported: StorageName.mayBePart)
-            if let watch = try? DirectoryTreeWatch(objects.root, selection, onChange: hint), watch.isComplete,
+            let report = { @Sendable (created: [String]?) in hint(created.map { .created($0.filter(StorageName.isObject)) } ?? .unknown) }
+            if let watch = try? DirectoryTreeWatch(objects.root, selection, onChange: report), watch.isComplete,
                 watch.rootIdentity == identity
             {
                 return Look(identity: identity, watch: watch)

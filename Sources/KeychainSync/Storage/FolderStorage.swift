@@ -132,16 +132,15 @@ public struct FolderStorage: SyncStorage {
     /// one comes at least once an hour.
     ///
     /// - Returns: A stream that ends when its task is canceled.
-    public func changes() -> AsyncStream<Void> {
-        // One hint that waits stands for all later ones.
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let task = Task { await reportChanges { continuation.yield() } }
-            continuation.onTermination = { _ in task.cancel() }
+    public func changes() -> AsyncStream<SyncStorageChange> {
+        .reporting { report in
+            let task = Task { await reportChanges(report) }
+            return { task.cancel() }
         }
     }
 
     /// Calls `hint` for each possible change, until the task is canceled.
-    package func reportChanges(_ hint: @escaping @Sendable () -> Void) async {
+    package func reportChanges(_ hint: @escaping @Sendable (SyncStorageChange) -> Void) async {
         await FolderHints(objects: objects, calls: calls).run(hint)
     }
 }

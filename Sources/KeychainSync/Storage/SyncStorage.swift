@@ -64,10 +64,44 @@ public protocol SyncStorage: Sendable {
 
     /// Returns a new stream with an element whenever the objects may have changed.
     ///
+    /// An element that names what is new saves every agent a listing of all objects. A storage that does not know the names reports
+    /// ``SyncStorageChange/unknown``.
+    ///
     /// Elements are hints. They may be lost, late, or repeated, and several changes may give one. A first one may come without a change. A
     /// program that must not miss a change also lists from time to time. The stream ends only when its task is canceled, and never because
     /// the storage is unavailable.
-    func changes() -> AsyncStream<Void>
+    func changes() -> AsyncStream<SyncStorageChange>
+}
+
+/// What a storage tells of a change.
+public enum SyncStorageChange: Hashable, Sendable {
+    /// Objects with these complete names may be new; nothing else has changed.
+    case created([String])
+    /// Any objects may have been created or removed.
+    case unknown
+    /// The storage is another one, or went back to an earlier state, for example because a backup of it was restored.
+    ///
+    /// Nothing is lost by it: devices send again what is missing.
+    case replaced
+}
+
+extension AsyncStream<SyncStorageChange> {
+    /// A stream of changes for a consumer that may be late.
+    ///
+    /// Of very many waiting elements, the first are dropped, and the last one then stands for them. `begin` starts to report, and returns
+    /// what ends it.
+    package static func reporting(
+        _ begin: (_ report: @escaping @Sendable (SyncStorageChange) -> Void) -> @Sendable () -> Void
+    ) -> AsyncStream {
+        AsyncStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
+            let end = begin { change in
+                if case .dropped(let dropped) = continuation.yield(change) {
+                    continuation.yield(dropped == .replaced ? .replaced : .unknown)
+                }
+            }
+            continuation.onTermination = { _ in end() }
+        }
+    }
 }
 
 /// The result of creating an object.

@@ -51,6 +51,8 @@ nonisolated struct EtcdKeyValue: Sendable {
 
   var modRevision: Int64 = 0
 
+  var version: Int64 = 0
+
   var value: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -496,7 +498,7 @@ nonisolated extension EtcdResponseHeader: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension EtcdKeyValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".KeyValue"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{4}\u{2}mod_revision\0\u{2}\u{2}value\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{4}\u{2}mod_revision\0\u{1}version\0\u{1}value\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -506,6 +508,7 @@ nonisolated extension EtcdKeyValue: SwiftProtobuf.Message, SwiftProtobuf._Messag
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.key) }()
       case 3: try { try decoder.decodeSingularInt64Field(value: &self.modRevision) }()
+      case 4: try { try decoder.decodeSingularInt64Field(value: &self.version) }()
       case 5: try { try decoder.decodeSingularBytesField(value: &self.value) }()
       default: break
       }
@@ -519,6 +522,9 @@ nonisolated extension EtcdKeyValue: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if self.modRevision != 0 {
       try visitor.visitSingularInt64Field(value: self.modRevision, fieldNumber: 3)
     }
+    if self.version != 0 {
+      try visitor.visitSingularInt64Field(value: self.version, fieldNumber: 4)
+    }
     if !self.value.isEmpty {
       try visitor.visitSingularBytesField(value: self.value, fieldNumber: 5)
     }
@@ -528,6 +534,7 @@ nonisolated extension EtcdKeyValue: SwiftProtobuf.Message, SwiftProtobuf._Messag
   static func ==(lhs: EtcdKeyValue, rhs: EtcdKeyValue) -> Bool {
     if lhs.key != rhs.key {return false}
     if lhs.modRevision != rhs.modRevision {return false}
+    if lhs.version != rhs.version {return false}
     if lhs.value != rhs.value {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

@@ -26,9 +26,10 @@ package final class DirectoryTreeWatch: Sendable {
 
     /// Begins to watch.
     ///
-    /// Every later change is reported: `onChange` is called on the thread of the watch, once for several changes at the same moment. Throws if
-    /// the directory does not exist, or if the system has no inotify instance or no thread to offer.
-    package init(_ root: String, _ selection: Selection, onChange: @escaping @Sendable () -> Void) throws(Errno) {
+    /// Every later change is reported: `onChange` is called on the thread of the watch, once for several changes at the same moment. It gets the
+    /// paths below the root of files that are new or were written, or nil if something else has happened. Throws if the directory does not
+    /// exist, or if the system has no inotify instance or no thread to offer.
+    package init(_ root: String, _ selection: Selection, onChange: @escaping @Sendable ([String]?) -> Void) throws(Errno) {
         watcher = try TreeWatcher(root, selection, onChange)
         guard BackgroundThread.start({ [watcher] in watcher.run() }) else {
             watcher.end()
@@ -59,10 +60,10 @@ private final class TreeWatcher: Sendable {
     let rootIdentity: FileStatus.Identity
     private let root: String
     private let selection: DirectoryTreeWatch.Selection
-    private let onChange: @Sendable () -> Void
+    private let onChange: @Sendable ([String]?) -> Void
     private let state: Mutex<State>
 
-    init(_ root: String, _ selection: DirectoryTreeWatch.Selection, _ onChange: @escaping @Sendable () -> Void) throws(Errno) {
+    init(_ root: String, _ selection: DirectoryTreeWatch.Selection, _ onChange: @escaping @Sendable ([String]?) -> Void) throws(Errno) {
         self.root = root
         self.selection = selection
         self.onChange = onChange
@@ -138,28 +139,36 @@ private final class TreeWatcher: Sendable {
             let count = unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor.rawValue, $0.baseAddress, $0.count) }
             guard count > 0 || errno == EAGAIN || errno == EINTR else { break }
             guard count > 0 else { continue }
-            let (isChange, isOver) = state.withLock { state in handle(buffer[..<count], &state) }
+            let (changes, isOver) = state.withLock { state in handle(buffer[..<count], &state) }
             if isOver { break }
-            if isChange { onChange() }
+            if !changes.isEmpty { onChange(changes.created) }
         }
         end()
         // The root is gone, or cannot be watched any more.
-        if !state.withLock({ $0.isCanceled }) { onChange() }
+        if !state.withLock({ $0.isCanceled }) { onChange(nil) }
     }
 
-    /// Watches new directories; returns whether an event is to be reported, and whether the watch is over.
-    private func handle(_ bytes: ArraySlice<UInt8>, _ state: inout State) -> (isChange: Bool, isOver: Bool) {
+    /// What is reported of several events.
+    private struct Changes {
+        /// Nil if there was another change than new files.
+        var created: [String]? = []
+
+        var isEmpty: Bool { created == [] }
+    }
+
+    /// Watches new directories; returns what is to be reported, and whether the watch is over.
+    private func handle(_ bytes: ArraySlice<UInt8>, _ state: inout State) -> (changes: Changes, isOver: Bool) {
         var rest = bytes
-        var isChange = false
+        var changes = Changes()
         while let event = InotifyEvent(from: &rest) {
             if event.has(IN_Q_OVERFLOW) {
                 // Events were lost, and new directories with them.
                 watch("", &state)
-                isChange = true
+                changes.created = nil
                 continue
             }
             if event.watch == state.root, event.has(IN_IGNORED) || event.has(IN_DELETE_SELF) || event.has(IN_MOVE_SELF) {
-                return (isChange, true)
+                return (changes, true)
             }
             guard let path = state.paths[event.watch] else { continue }
             if event.has(IN_IGNORED) {
@@ -168,11 +177,15 @@ private final class TreeWatcher: Sendable {
                 let below = path.isEmpty ? event.name : path + "/" + event.name
                 guard !event.name.isEmpty, selection.isFollowed(below) else { continue }
                 if event.has(IN_CREATE) || event.has(IN_MOVED_TO) { watch(below, &state) }
-                isChange = true
+                changes.created = nil
             } else if selection.isReported(event.name) {
-                isChange = true
+                if event.has(IN_CREATE) || event.has(IN_MOVED_TO) || event.has(IN_CLOSE_WRITE) {
+                    changes.created?.append(path.isEmpty ? event.name : path + "/" + event.name)
+                } else {
+                    changes.created = nil
+                }
             }
         }
-        return (isChange, state.isCanceled)
+        return (changes, state.isCanceled)
     }
 }

@@ -50,11 +50,31 @@ extension EngineStep {
         for batch in engine.memory.listedBatches {
             // What was read by the last listing is not looked up again.
             if listedBefore.contains(batch), !unreadBefore.contains(batch.origin) { continue }
-            guard try !ledger.isRead(batch.origin) else { continue }
-            let (log, number) = (batch.origin.log, batch.origin.number)
-            let isReachable = number == 1 ? true : try ledger.isAnyRead(number - 1, of: log)
-            engine.memory.unread.insert(
-                batch, isOwn: batch.device == device, isReachable: isReachable, isPermitted: try ledger.isPermitted(batch.origin))
+            try insertUnlessRead(batch)
+        }
+    }
+
+    private mutating func insertUnlessRead(_ batch: ListedBatch) throws(KeychainFailure) {
+        guard try !ledger.isRead(batch.origin) else { return }
+        let (log, number) = (batch.origin.log, batch.origin.number)
+        let isReachable = number == 1 ? true : try ledger.isAnyRead(number - 1, of: log)
+        engine.memory.unread.insert(
+            batch, isOwn: batch.device == device, isReachable: isReachable, isPermitted: try ledger.isPermitted(batch.origin))
+    }
+
+    /// Notes batches of which the storage has told since the last listing.
+    ///
+    /// So one change costs each device one read, and no listing of all that others have sent. Whatever else has changed is found by the next listing.
+    mutating func noteAppearance(of names: [String]) throws(KeychainFailure) {
+        // The first round lists them.
+        guard engine.memory.listedFolders.isSuperset(of: [.statements, .batches]) else { return effects.append(.wake(at: now)) }
+        for name in names {
+            guard case .batch(let device, let origin)? = ObjectName(name) else { continue }
+            let batch = ListedBatch(device: device, origin: origin)
+            // It may have been incomplete when it was read.
+            engine.memory.rejected.remove(name)
+            if engine.memory.listedBatches.insertSorted(batch) { try insertUnlessRead(batch) }
+            engine.memory.unread.queue(batch)
         }
     }
 

@@ -64,6 +64,7 @@ struct EngineStep {
             effects += [.list(.statements), .list(.batches)]
             engine.memory.listedFolders.subtract([.statements, .batches])
         case .listed(let folder, let names): try noteListing(folder, names)
+        case .appeared(let names): try noteAppearance(of: names)
         case .read(let name, let bytes):
             engine.memory.reading.remove(name)
             // Until the next listing, an object that is not there or of no use is not read again.

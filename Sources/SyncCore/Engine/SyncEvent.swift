@@ -3,12 +3,14 @@ package import KeychainCore
 
 /// What happened since the last step of the engine.
 package enum SyncEvent: Sendable {
-    /// The agent started, a timer fired, or the storage hinted at a change.
+    /// The agent started, a timer fired, or the storage hinted at a change of something else than batches.
     case wake
     /// A program changed an item, or a class was locked or unlocked.
     case itemsChanged
     /// The names in a folder. They may be old, incomplete, unordered, or foreign.
     case listed(ObjectName.Folder, [String])
+    /// The storage hinted at new batches with these names; they may be known, foreign, or not there.
+    case appeared([String])
     /// The content of an object, possibly torn; nil: not there, or not yet.
     case read(String, [UInt8]?)
     /// An object was created, or was there already.
@@ -22,7 +24,7 @@ package enum SyncEvent: Sendable {
     var isOfStatement: Bool {
         switch self {
         case .read(let name, _), .failed(let name): name.utf8.first == UInt8(ascii: "m")
-        case .wake, .itemsChanged, .listed, .created, .command: false
+        case .wake, .itemsChanged, .listed, .appeared, .created, .command: false
         }
     }
 
@@ -32,7 +34,7 @@ package enum SyncEvent: Sendable {
     var beginsRound: Bool {
         switch self {
         case .wake, .itemsChanged: true
-        case .listed, .read, .created, .failed, .command: false
+        case .listed, .appeared, .read, .created, .failed, .command: false
         }
     }
 }

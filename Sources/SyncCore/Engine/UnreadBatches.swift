@@ -50,6 +50,12 @@ struct UnreadBatches {
         queue = origins.sorted().reversed().flatMap { all[$0] ?? [] }
     }
 
+    /// Queues one batch, unless it was read or cannot be read next.
+    mutating func queue(_ batch: ListedBatch) {
+        guard all[batch.origin]?.contains(batch) == true, isReadable(batch.origin) else { return }
+        queue.append(batch)
+    }
+
     mutating func removeNext() { _ = queue.popLast() }
 
     /// Returns the next batch to read of a log in which `batch` is being read, although its predecessor has not arrived yet.
@@ -76,7 +82,11 @@ struct UnreadBatches {
         let name = batch.listed
         guard waiting.insert(name).inserted else { return }
         waitingFor[predecessor, default: []].append(name)
-        guard heldByteCount + batch.byteCount <= heldByteLimit else { return }
+        guard heldByteCount + batch.byteCount <= heldByteLimit else {
+            // What follows it in the log would be read in vain too.
+            progressing.remove(name.origin.log)
+            return
+        }
         heldByteCount += batch.byteCount
         held[name] = batch
     }
@@ -122,6 +132,20 @@ struct ListedBatch: Hashable, Comparable {
 
     static func < (left: ListedBatch, right: ListedBatch) -> Bool {
         left.origin == right.origin ? left.device < right.device : left.origin < right.origin
+    }
+}
+
+extension [ListedBatch] {
+    /// Inserts an element into a sorted array; returns false if it was there.
+    mutating func insertSorted(_ batch: ListedBatch) -> Bool {
+        var (low, high) = (startIndex, endIndex)
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < batch { low = middle + 1 } else { high = middle }
+        }
+        guard low == endIndex || self[low] != batch else { return false }
+        insert(batch, at: low)
+        return true
     }
 }
 

@@ -135,7 +135,13 @@ extension CommandFailure {
                     """
                 )
             case .storage:
-                (.unavailable, "Nothing was deleted here. If the folder is on a disk or a server, check that it is mounted and has room.")
+                (
+                    .unavailable,
+                    """
+                    Nothing was deleted here. Check that the folder is mounted and has room, or that the etcd cluster can be reached and \
+                    accepts this device.
+                    """
+                )
             case .locked: (.unavailable, "Run `valet unlock`, or pass the passcode with --passcode-fd.")
             case .keychain: (.unavailable, "`valet status` shows the state of the keychain.")
             }

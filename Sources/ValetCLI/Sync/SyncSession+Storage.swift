@@ -42,7 +42,14 @@ extension SyncSession {
 
     /// A storage in etcd; nil if the location is a folder.
     private func etcd(at location: String) throws(CommandFailure) -> (any SyncStorage)? {
-        guard location.hasPrefix("etcd:") else { return nil }
+        guard location.hasPrefix("etcd:") else {
+            guard !location.contains("://") else {
+                throw CommandFailure(
+                    .usage, "\(ItemListing.escapingUnprintable(location)) is neither a folder nor a location that begins with etcd://",
+                    advice: "Give the path of a folder, or a location such as etcd://db1:2379,db2:2379/fleet.")
+            }
+            return nil
+        }
         #if Etcd
         do throws(SyncStorageError) {
             return try EtcdStorage(location: location)

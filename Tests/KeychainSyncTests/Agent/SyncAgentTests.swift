@@ -67,6 +67,36 @@ struct SyncAgentTests {
         }
     }
 
+    @Test("Batches that a hint names are read without a listing, and any other hint begins a round")
+    func hintedNames() async throws {
+        try await withCircle { one, other, folder in
+            let sender = try SyncAgent(one.keychain, on: folder)
+            try one.put("a", "1")
+            try await sender.runUntilQuiet()
+            let storage = HintedStorage(folder)
+            let run = Task { [agent = try SyncAgent(other.keychain, on: storage)] in try await agent.run() }
+            try await expect("the first round") { try other.secret("a") == "1" }
+            for value in ["2", "3"] {
+                let (names, count) = (try await folder.list(""), storage.listingCount)
+                try one.put("a", value)
+                try await sender.runUntilQuiet()
+                storage.hint(.created(try await folder.list("").filter { !names.contains($0) }))
+                try await expect("the named batch") { try other.secret("a") == value }
+                #expect(storage.listingCount == count)
+            }
+            let count = storage.listingCount
+            let statements = try await folder.list("").filter { $0.contains("/m/") }
+            storage.hint(.created(statements))
+            try await expect("a round after a statement") { storage.listingCount > count }
+            try one.put("a", "4")
+            try await sender.runUntilQuiet()
+            storage.hint(.unknown)
+            try await expect("a round") { try other.secret("a") == "4" }
+            run.cancel()
+            try await run.value
+        }
+    }
+
     @Test("A command can show how many objects a run has read and created")
     func progress() async throws {
         try await withCircle { one, other, storage in
@@ -291,7 +321,32 @@ private final class GatedStorage: SyncStorage {
         return try await folder.create(name, bytes)
     }
     func remove(_ name: String) async throws(SyncStorageError) { try await folder.remove(name) }
-    func changes() -> AsyncStream<Void> { folder.changes() }
+    func changes() -> AsyncStream<SyncStorageChange> { folder.changes() }
+}
+
+/// A folder whose changes a test reports.
+private final class HintedStorage: SyncStorage {
+    private let folder: FolderStorage
+    private let hints = AsyncStream<SyncStorageChange>.makeStream()
+    private let listings = Mutex(0)
+
+    init(_ folder: FolderStorage) { self.folder = folder }
+
+    var location: String { folder.location }
+    var listingCount: Int { listings.withLock(\.self) }
+
+    func hint(_ change: SyncStorageChange) { hints.continuation.yield(change) }
+
+    func list(_ folder: String) async throws(SyncStorageError) -> [String] {
+        listings.withLock { $0 += 1 }
+        return try await self.folder.list(folder)
+    }
+    func read(_ name: String, atMost byteCount: Int) async throws(SyncStorageError) -> [UInt8]? {
+        try await folder.read(name, atMost: byteCount)
+    }
+    func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) -> SyncCreation { try await folder.create(name, bytes) }
+    func remove(_ name: String) async throws(SyncStorageError) { try await folder.remove(name) }
+    func changes() -> AsyncStream<SyncStorageChange> { hints.stream }
 }
 
 /// A folder whose changes are not reported.
@@ -306,5 +361,5 @@ private struct SilentStorage: SyncStorage {
     }
     func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) -> SyncCreation { try await folder.create(name, bytes) }
     func remove(_ name: String) async throws(SyncStorageError) { try await folder.remove(name) }
-    func changes() -> AsyncStream<Void> { AsyncStream { _ in } }
+    func changes() -> AsyncStream<SyncStorageChange> { AsyncStream { _ in } }
 }

@@ -106,7 +106,7 @@ struct FolderHintTests {
         }
         let folder = try await TemporaryFolder(options: options)
         let hints = Hints()
-        let task = Task { await folder.storage.reportChanges { hints.add() } }
+        let task = Task { await folder.storage.reportChanges { _ in hints.add() } }
         #expect(await pauses.begun() == 1)
         #expect(hints.take() == 1)
         // A change at the moment of the first look may have left the date as it is.

@@ -77,7 +77,7 @@ private final class SimulatedDeviceStorage: SyncStorage {
     }
 
     /// The simulation wakes devices itself.
-    func changes() -> AsyncStream<Void> { AsyncStream { _ in } }
+    func changes() -> AsyncStream<SyncStorageChange> { AsyncStream { _ in } }
 }
 
 @Suite("The storage of the simulation", .timeLimit(.minutes(1)))
