@@ -15,7 +15,9 @@ struct EtcdLocation: Hashable, Sendable {
         /// What the host is; gRPC ends the process if an address is not one.
         enum Kind { case name, ipv4, ipv6 }
 
-        /// Nil if the host is neither a name nor an address. IPv6 addresses stand in brackets in a location, here without them.
+        /// Nil if the host is neither a name nor an address.
+        ///
+        /// IPv6 addresses stand in brackets in a location, here without them.
         init?(host: String, port: Int, isBracketed: Bool) {
             if isBracketed {
                 guard host.isAddress(AF_INET6) else { return nil }
