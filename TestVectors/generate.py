@@ -1260,6 +1260,7 @@ BOX_KEYS = {WHEN_UNLOCKED: fixed("device: box, when unlocked"), AFTER_FIRST_UNLO
 CIRCLE_DEVICE_ID = fixed("device id", 16)
 INVITATION_CODE = bytes([*fixed("invitation code", 15), 0xA8])
 KIT = fixed("recovery kit", 20)
+CREDENTIAL_SECRET = fixed("credential")
 
 
 def signing_public_key(private):
@@ -1299,6 +1300,10 @@ def kit_key(purpose, kit=KIT):
     return hkdf(kit, b"keychain sync recovery kit v1", purpose, 32)
 
 
+def credential_key(purpose):
+    return hkdf(CREDENTIAL_SECRET, b"keychain sync credential v1", purpose, 32)
+
+
 def device_json(signing, boxes):
     return {"signing": signing_public_key(signing).hex(), "whenUnlockedBox": public_key(boxes[WHEN_UNLOCKED]).hex(),
             "afterFirstUnlockBox": public_key(boxes[AFTER_FIRST_UNLOCK]).hex()}
@@ -1308,7 +1313,7 @@ def public_keys(signing, boxes):
     return signing_public_key(signing) + public_key(boxes[WHEN_UNLOCKED]) + public_key(boxes[AFTER_FIRST_UNLOCK])
 
 
-OWNER = 1
+OWNER, READER = 1, 3
 
 
 def device_id(keys, role):
@@ -1351,6 +1356,30 @@ def joining_vectors():
     }
 
 
+def credential_vectors():
+    """A credential, and the statement that admits its reader."""
+    signing = credential_key(b"signing")
+    boxes = {WHEN_UNLOCKED: credential_key(b"box when unlocked"), AFTER_FIRST_UNLOCK: credential_key(b"box after first unlock")}
+    owner, reader = public_keys(SIGNING_KEY, BOX_KEYS), public_keys(signing, boxes)
+    founding, founding_hash = statement(
+        1, bytes(16), device_id(owner, OWNER), [], bytes([1]) + fixed("founding nonce") + owner, SIGNING_KEY)
+    circle, device = founding_hash[:16], device_id(reader, READER)
+    key_id = lane_key_id(LANE_KEY, AFTER_FIRST_UNLOCK, circle)
+    name, location, expiration = b"web", b"etcd://db1,db2/fleet", 801_230_400.0
+    note = bytes([1]) + struct.pack("<d", expiration) + counted(name)
+    wrapped, ciphertext = sealed_content(note, b"KSCN" + bytes([1]) + circle + device + key_id, fixed("random: note of a credential"))
+    admission, _ = statement(
+        6, circle, device_id(owner, OWNER), [founding_hash], reader + key_id + wrapped + counted(ciphertext), SIGNING_KEY)
+    mark = fixed("marked log", 16) + device_id(owner, OWNER) + (7).to_bytes(8, "little")
+    mark += fixed("previous hash") + fixed("batch hash") + fixed("mark's signature", 64)
+    credential = b"KSCR" + bytes([1]) + CREDENTIAL_SECRET + struct.pack("<d", expiration) + counted(name) + counted(location)
+    credential += counted(founding) + counted(admission) + (1).to_bytes(2, "little") + mark
+    return {
+        **device_json(signing, boxes), "secret": CREDENTIAL_SECRET.hex(), "circle": circle.hex(), "name": name.decode(),
+        "expiration": expiration, "location": location.decode(), "admission": admission.hex(), "credential": credential.hex(),
+    }
+
+
 def circle_vectors():
     contents = []
     for name, content in [("empty", b""), ("one byte", b"\x2a"), ("a page", bytes(range(256)) * 16), ("a large one", bytes(100_000))]:
@@ -1379,7 +1408,7 @@ def circle_vectors():
         "invitationCode": INVITATION_CODE.hex(), "invitation": invitation_id().hex(), "messages": messages,
         "invitationCodeText": secret_text(INVITATION_CODE, b"keychain sync invitation check v1", 25, 3),
         "recoveryKitText": secret_text(KIT, b"keychain sync recovery kit check v1", 32, 4), "joining": joining_vectors(),
-        "recoveryKit": KIT.hex(), "circleCode": mac(kit_key(b"circle code"), CIRCLE_ID).hex(),
+        "credential": credential_vectors(), "recoveryKit": KIT.hex(), "circleCode": mac(kit_key(b"circle code"), CIRCLE_ID).hex(),
         "recoveryKitPublicKeys": device_json(
             kit_key(b"signing"),
             {WHEN_UNLOCKED: kit_key(b"box when unlocked"), AFTER_FIRST_UNLOCK: kit_key(b"box after first unlock")}),

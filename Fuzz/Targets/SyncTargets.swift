@@ -98,6 +98,10 @@ struct StatementTarget: FuzzTarget {
             .found(.init(nonce: SyncParts.bytes(32), keys: keys)),
             .admit(.init(device: founder, keys: keys, role: .recoveryKit, circleCode: SyncParts.bytes(32))),
             .admit(.init(device: founder, keys: keys, role: .reader, circleCode: nil)),
+            .admit(
+                .init(
+                    device: DeviceID(of: keys, role: .reader, cipher: cipher), keys: keys, role: .reader, circleCode: nil,
+                    note: CredentialNote.Sealed(laneKey: SyncParts.laneKey, content: SyncParts.sealed))),
             .remove(.init(device: founder, checkpoints: [SyncParts.hash])), .rekey(rekeying), .witness,
         ]
         return bodies.map { body in
@@ -195,5 +199,67 @@ struct JoinMessageTarget: FuzzTarget {
         let bytes = Array(input.rest)
         guard let message = SyncParts.read({ () throws(FormatError) in try JoinMessage(kind: kind, bytes) }) else { return }
         expect(message.kind == kind && message.encoded == bytes, "a message is accepted in a form that is never written")
+    }
+}
+
+/// Credentials of readers, and the notes about them below their seal, which any owner can write.
+///
+/// The secret decides the keys that the admission has to name, so that of the input is replaced by a fixed one.
+struct CredentialTarget: FuzzTarget {
+    static let name = "credential"
+
+    private let cipher = CircleCryptography()
+    private static let fixedSecret = [UInt8](repeating: 7, count: 32)
+
+    static func seeds() throws -> [[UInt8]] {
+        let cipher = CircleCryptography()
+        guard let name = DeviceName("web") else { throw FixedKeys.Impossible() }
+        let note = CredentialNote(name: name, expiration: 8e8)
+        let owner = try DeviceKeys(
+            signingKey: makeSecret(), whenUnlockedBoxKey: makeSecret(), afterFirstUnlockBoxKey: makeSecret())
+        let device = DeviceID(of: owner.publicKeys, role: .owner, cipher: cipher)
+        let founding = try Statement(
+            .found(.init(nonce: SyncParts.bytes(32), keys: owner.publicKeys)), circle: nil, author: device, heads: [], keys: owner,
+            cipher: cipher)
+        let keys = try cipher.deviceKeys(ofCredential: makeSecret()).publicKeys
+        let admission = try Statement(
+            .admit(
+                .init(
+                    device: DeviceID(of: keys, role: .reader, cipher: cipher), keys: keys, role: .reader, circleCode: nil,
+                    note: CredentialNote.Sealed(laneKey: SyncParts.laneKey, content: SyncParts.sealed))),
+            circle: founding.circle, author: device, heads: [founding.hash], keys: owner, cipher: cipher)
+        var content: [UInt8] = []
+        content.append(littleEndian: note.expiration.bitPattern)
+        for part in [note.name.utf8, Array("/srv/fleet".utf8), founding.encoded, admission.encoded] { content.append(lengthPrefixed: part) }
+        content += [0, 0]
+        return [[0] + Array("KSCR".utf8) + [1] + fixedSecret + content, [1] + note.encoded]
+    }
+
+    private static func makeSecret() throws(KeychainFailure) -> SharedSecretBytes { SharedSecretBytes(try bytes(fixedSecret)) }
+
+    private static func bytes(_ bytes: [UInt8]) throws(KeychainFailure) -> SecretBytes {
+        // The region has as many bytes, or one that stays zero.
+        try unsafe SecretBytes(byteCount: max(bytes.count, 1)) { unsafe $0.copyBytes(from: bytes) }
+    }
+
+    func run(_ input: [UInt8]) throws {
+        var input = InputReader(input)
+        let isNote = input.byte() & 1 == 1
+        var bytes = Array(input.rest)
+        if isNote {
+            guard let note = SyncParts.read({ () throws(FormatError) in try CredentialNote(bytes) }) else { return }
+            expect(note.encoded == bytes, "a note is accepted in a form that is never written")
+        } else {
+            if bytes.count >= 37 { bytes.replaceSubrange(5..<37, with: Self.fixedSecret) }
+            let secret = try Self.bytes(bytes)
+            let credential = attempt(failingWith: .decode) { () throws(KeychainFailure) in
+                try ReaderCredential(secret, cipher: cipher)
+            }
+            guard let credential else { return }
+            let encoded = try credential.encoded()
+            // The bytes are copied within the closure.
+            let again = unsafe encoded.withBytes { unsafe Array($0) }
+            expect(again == bytes, "a credential is accepted in a form that is never written")
+        }
     }
 }

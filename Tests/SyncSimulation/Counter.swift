@@ -57,6 +57,7 @@ enum SimulatedState: String, CaseIterable {
     case lostRecords = "records of changes lost"
     case readerWrote = "a program of a reader wrote"
     case unsharedAtRest = "a reader's writes at rest"
+    case credentialKnown = "the name of a credential at rest"
 }
 
 /// How often each rare state was reached.

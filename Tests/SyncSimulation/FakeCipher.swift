@@ -168,6 +168,12 @@ package final class FakeCipher: CircleCipher, @unchecked Sendable {
         Self.hash([7], circle.bytes, Self.bytes(kit)).bytes
     }
 
+    package func makeCredentialSecret() throws(KeychainFailure) -> SharedSecretBytes { try Self.secret(try randomBytes(32)) }
+
+    package func deviceKeys(ofCredential secret: SharedSecretBytes) throws(KeychainFailure) -> any CircleDeviceKeys {
+        FakeDeviceKeys(seed: [1] + Self.bytes(secret))
+    }
+
     static func secret(_ bytes: [UInt8]) throws(KeychainFailure) -> SharedSecretBytes {
         SharedSecretBytes(
             // The bytes are copied within the closure.

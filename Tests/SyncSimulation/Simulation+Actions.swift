@@ -198,7 +198,8 @@ extension Simulation {
             try recover()
         } else if faults.admitsDevices, devices.count < options.deviceCount + 3 {
             let joiner = devices.count
-            try addDevice(joiner)
+            let isCredential = faults.hasReaders && !devices[index].disk.lockedLanes.contains(.afterFirstUnlock) && random.chance(0.5)
+            try addDevice(joiner, isCredential ? .reader : .owner)
             devices[joiner].sponsor = index
             if options.isTraced { note("device \(joiner) is admitted by \(index)") }
             let other = random.chance(0.4) ? random.element(of: remaining.filter { canAdmit($0) && $0 != index && $0 != joiner }) : nil
@@ -208,9 +209,10 @@ extension Simulation {
                 devices[joiner].isGone = true
                 return
             }
+            if isCredential { try publishStatements(of: index) }
             if let other {
                 // Two owners have answered the same request.
-                step(other, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
+                step(other, .command(.admit(devices[joiner].keys.publicKeys, devices[joiner].role)))
                 counters.count(.deviceAdmittedTwice)
             }
             guard let circle = devices[index].membership?.circle else { return }
@@ -336,8 +338,26 @@ extension Simulation {
         if case .admit(let admission) = statement.body { admission.device == device } else { false }
     }
 
+    /// What every device has to know of a reader that was admitted by a credential.
+    static let credentialNote = CredentialNote(
+        // Never called: the name is valid.
+        name: DeviceName("web") ?? { preconditionFailure("the name is valid") }(), expiration: 1_000_000_000)
+
+    /// Creates what a device has stated: a credential is handed over only afterwards, because its reader could not make up for a lost statement.
+    private mutating func publishStatements(of index: Int) throws(KeychainFailure) {
+        let statements = try devices[index].disk.read { ledger throws(KeychainFailure) in
+            var statements: [(String, [UInt8])] = []
+            for name in try ledger.outgoingNames() where ObjectName(name)?.folder == .statements {
+                if let bytes = try ledger.outgoingBytes(name) { statements.append((name, bytes)) }
+            }
+            return statements
+        }
+        for (name, bytes) in statements { storage.create(name, bytes, by: index) }
+    }
+
     private mutating func admit(_ joiner: Int, by index: Int) throws(KeychainFailure) -> [Statement] {
-        step(index, .command(.admit(devices[joiner].keys.publicKeys, .owner)))
+        let keys = devices[joiner].keys.publicKeys
+        step(index, .command(devices[joiner].role == .reader ? .admitCredential(keys, Self.credentialNote) : .admit(keys, .owner)))
         let cipher = cipher
         let statements = try devices[index].disk.read { ledger throws(KeychainFailure) in try ledger.statements() }
         return statements.compactMap { try? Statement($0.bytes, cipher: cipher) }

@@ -97,6 +97,7 @@ extension Simulation {
             oracle.fail("a stranger became a member")
         }
         try checkStatements()
+        try checkCredentials()
         checkMembers()
         oracle.checkReplacements(expected) { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
         oracle.checkAcknowledgedWrites { devices[$0].isRemoved || devices[$0].isGone || !devices[$0].role.mayWrite }
@@ -175,6 +176,31 @@ extension Simulation {
             if devices[index].engine?.roster?.missing.isDisjoint(with: missingHeads) == false {
                 oracle.fail("device \(index) waits for a statement that only a reader names")
             }
+        }
+    }
+
+    /// Checks that every device knows the names and dates of the credentials of members, as far as it has the keys of the notes.
+    private mutating func checkCredentials() throws {
+        let cipher = cipher
+        for index in remaining {
+            guard var engine = devices[index].engine, let roster = engine.roster else { continue }
+            var (known, unknown) = (0, 0)
+            try devices[index].disk.transaction(rollsBack: true) { transaction throws(KeychainFailure) in
+                let notes = try DeviceNotes(in: transaction.ledger)
+                for stored in try transaction.ledger.statements() {
+                    guard let statement = try? Statement(stored.bytes, cipher: cipher), roster.counted.contains(statement.hash),
+                        case .admit(let admission) = statement.body, let note = admission.note, roster.members[admission.device] != nil
+                    else { continue }
+                    let entry = notes[admission.device]
+                    if entry?.name == Self.credentialNote.name, entry?.expiration == Self.credentialNote.expiration {
+                        known += 1
+                    } else if engine.openedKey(note.laneKey, in: transaction) != nil {
+                        unknown += 1
+                    }
+                }
+            }
+            for _ in 0..<known { counters.count(.credentialKnown) }
+            if unknown > 0 { oracle.fail("device \(index) does not know the name of a credential") }
         }
     }
 

@@ -39,6 +39,7 @@ enum CircleLabel: String {
     case invitation = "keychain sync invitation v1"
     case join = "keychain sync join v1"
     case recoveryKit = "keychain sync recovery kit v1"
+    case credential = "keychain sync credential v1"
 
     var bytes: [UInt8] { Array(rawValue.utf8) }
 }

@@ -75,9 +75,12 @@ extension CircleCryptography {
     }
 }
 
-/// Recovery kits: 160 random bits from which the keys of an owner are derived, so that a person can write down a device.
+/// Identities that are no machine: the keys of a device, derived from one secret.
+///
+/// A recovery kit has 160 random bits, so that a person can write down an owner. A credential has 256, and stands for a reader that any number of
+/// machines can be.
 extension CircleCryptography {
-    private enum KitPurpose: String {
+    private enum DerivedKey: String {
         case signing = "signing"
         case whenUnlockedBox = "box when unlocked"
         case afterFirstUnlockBox = "box after first unlock"
@@ -89,17 +92,31 @@ extension CircleCryptography {
     }
 
     package func deviceKeys(ofRecoveryKit kit: SharedSecretBytes) throws(KeychainFailure) -> any CircleDeviceKeys {
-        try DeviceKeys(
-            signingKey: SharedSecretBytes(derive(.signing, from: kit)),
-            whenUnlockedBoxKey: SharedSecretBytes(derive(.whenUnlockedBox, from: kit)),
-            afterFirstUnlockBoxKey: SharedSecretBytes(derive(.afterFirstUnlockBox, from: kit)))
+        try deviceKeys(of: kit, .recoveryKit)
     }
 
     package func circleCode(_ circle: CircleID, recoveryKit kit: SharedSecretBytes) throws(KeychainFailure) -> [UInt8] {
-        Array(try HMACKey(derive(.circleCode, from: kit)).authenticationCode { hash in hash.update(data: circle.bytes) })
+        Array(try HMACKey(derive(.circleCode, from: kit, .recoveryKit)).authenticationCode { hash in hash.update(data: circle.bytes) })
     }
 
-    private func derive(_ purpose: KitPurpose, from kit: SharedSecretBytes) throws(KeychainFailure) -> SecretBytes {
-        try KeyDerivation.derive(from: kit.secret, salt: CircleLabel.recoveryKit.bytes, info: Array(purpose.rawValue.utf8))
+    package func makeCredentialSecret() throws(KeychainFailure) -> SharedSecretBytes {
+        SharedSecretBytes(try SecretBytes(randomByteCount: Self.credentialSecretByteCount))
+    }
+
+    package func deviceKeys(ofCredential secret: SharedSecretBytes) throws(KeychainFailure) -> any CircleDeviceKeys {
+        try deviceKeys(of: secret, .credential)
+    }
+
+    private func deviceKeys(of secret: SharedSecretBytes, _ label: CircleLabel) throws(KeychainFailure) -> DeviceKeys {
+        try DeviceKeys(
+            signingKey: SharedSecretBytes(derive(.signing, from: secret, label)),
+            whenUnlockedBoxKey: SharedSecretBytes(derive(.whenUnlockedBox, from: secret, label)),
+            afterFirstUnlockBoxKey: SharedSecretBytes(derive(.afterFirstUnlockBox, from: secret, label)))
+    }
+
+    private func derive(
+        _ key: DerivedKey, from secret: SharedSecretBytes, _ label: CircleLabel
+    ) throws(KeychainFailure) -> SecretBytes {
+        try KeyDerivation.derive(from: secret.secret, salt: label.bytes, info: Array(key.rawValue.utf8))
     }
 }

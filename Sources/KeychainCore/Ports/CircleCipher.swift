@@ -90,6 +90,17 @@ package protocol CircleCipher: Sendable {
     ///
     /// The statement that admits the kit carries it, so storage cannot offer the kit a made-up circle.
     func circleCode(_ circle: CircleID, recoveryKit kit: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]
+
+    /// Creates the secret of a credential: `credentialSecretByteCount` random bytes.
+    func makeCredentialSecret() throws(KeychainFailure) -> SharedSecretBytes
+
+    /// Returns the private keys of the reader that a credential stands for.
+    func deviceKeys(ofCredential secret: SharedSecretBytes) throws(KeychainFailure) -> any CircleDeviceKeys
+}
+
+extension CircleCipher {
+    /// The size of the secret of a credential.
+    package static var credentialSecretByteCount: Int { 32 }
 }
 
 /// A secret of a circle that has a text form.

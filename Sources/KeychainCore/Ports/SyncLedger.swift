@@ -161,4 +161,6 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case former
     /// What a person has to know, until its cause is gone.
     case alarms
+    /// When the credential expires by which this machine is in the circle.
+    case credential
 }

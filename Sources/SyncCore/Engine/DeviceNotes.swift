@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// What the members of a circle have told of themselves in their batches, as stored in the ledger.
+/// What the members of a circle have told of themselves in their batches, and what owners have told of credentials, as stored in the ledger.
 package struct DeviceNotes: Equatable, Sendable {
     package struct Entry: Equatable, Sendable {
         /// Nil if the device has not told a name that can be shown.
         package var name: DeviceName?
         /// When it sealed the batch that was read last, by its own clock, in seconds since 2001-01-01 00:00:00 UTC; nil if none was read.
         package var seconds: Double?
+        /// When the credential expires whose reader the device is; nil for another device.
+        package var expiration: Double?
     }
 
     private var entries: [DeviceID: Entry] = [:]
@@ -30,7 +32,13 @@ package struct DeviceNotes: Equatable, Sendable {
 
     /// Also of an earlier time: the device's clock may have been set right.
     mutating func note(_ notes: BatchNotes, of device: DeviceID) {
-        entries[device] = Entry(name: DeviceName(utf8: notes.deviceName) ?? entries[device]?.name, seconds: notes.seconds)
+        entries[device] = Entry(
+            name: DeviceName(utf8: notes.deviceName) ?? entries[device]?.name, seconds: notes.seconds,
+            expiration: entries[device]?.expiration)
+    }
+
+    mutating func note(_ note: CredentialNote, of device: DeviceID) {
+        entries[device] = Entry(name: note.name, seconds: entries[device]?.seconds, expiration: note.expiration)
     }
 
     /// Stores the name that a device has told in its request to join: a reader never tells another one.
@@ -44,8 +52,9 @@ package struct DeviceNotes: Equatable, Sendable {
         var bytes: [UInt8] = [1]
         for (device, entry) in entries.sorted(by: { $0.key < $1.key }) {
             bytes.append(device)
-            bytes.append(entry.seconds == nil ? 0 : 1)
+            bytes.append((entry.seconds == nil ? 0 : 1) | (entry.expiration == nil ? 0 : 2))
             if let seconds = entry.seconds { bytes.append(seconds: seconds) }
+            if let expiration = entry.expiration { bytes.append(seconds: expiration) }
             bytes.append(lengthPrefixed: entry.name?.utf8 ?? [])
         }
         return bytes
@@ -56,11 +65,12 @@ package struct DeviceNotes: Equatable, Sendable {
         try reader.version(1)
         while reader.remaining > 0 {
             let device = DeviceID(try reader.identifier())
-            let isSeen = try reader.byte()
-            guard isSeen <= 1 else { throw .malformed }
-            let seconds = isSeen == 1 ? try reader.seconds() : nil
+            let presence = try reader.byte()
+            guard presence <= 3 else { throw .malformed }
+            let seconds = presence & 1 == 0 ? nil : try reader.seconds()
+            let expiration = presence & 2 == 0 ? nil : try reader.seconds()
             let name = try reader.counted(atMost: BatchNotes.largestNameByteCount)
-            entries[device] = Entry(name: DeviceName(utf8: name), seconds: seconds)
+            entries[device] = Entry(name: DeviceName(utf8: name), seconds: seconds, expiration: expiration)
         }
     }
 }

@@ -206,7 +206,7 @@ extension EngineStep {
         if isUsable(hash, checkpoint) { engine.memory.neededObjects += neededPieces(checkpoint.unreadCoverage) }
     }
 
-    private func opened(_ sealed: SealedContent, _ header: [UInt8], _ key: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]? {
+    func opened(_ sealed: SealedContent, _ header: [UInt8], _ key: SharedSecretBytes) throws(KeychainFailure) -> [UInt8]? {
         do throws(KeychainFailure) {
             return try cipher.open(sealed, header: header, under: key)
         } catch {

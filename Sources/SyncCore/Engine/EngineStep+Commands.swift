@@ -9,6 +9,7 @@ extension EngineStep {
         case .admitRecoveryKit(let kit):
             let code = try cipher.circleCode(circle, recoveryKit: kit)
             try admit(try cipher.deviceKeys(ofRecoveryKit: kit).publicKeys, .recoveryKit, circleCode: code)
+        case .admitCredential(let keys, let note): try admit(keys, note)
         case .rename(let name): try ledger.set(.ownName, to: name.utf8)
         case .remove(let subject): try remove(subject)
         case .acceptDeletions:

@@ -192,8 +192,14 @@ extension EngineStep {
 
     // Commands about devices
 
-    mutating func admit(_ publicKeys: DevicePublicKeys, _ role: DeviceRole, circleCode: [UInt8]? = nil) throws(KeychainFailure) {
+    func requireOwner() throws(KeychainFailure) {
         guard ownRole?.isOwner == true else { throw KeychainFailure(.missingEntitlement, "only an owner of the circle can admit a device") }
+    }
+
+    mutating func admit(
+        _ publicKeys: DevicePublicKeys, _ role: DeviceRole, circleCode: [UInt8]? = nil, note: CredentialNote.Sealed? = nil
+    ) throws(KeychainFailure) {
+        try requireOwner()
         guard publicKeys.areUsable(cipher) else {
             throw KeychainFailure(.parameter, "the public keys of the device are not valid: no lane key can be sealed to them")
         }
@@ -204,7 +210,7 @@ extension EngineStep {
         guard !roster.members.contains(where: { $0.key != subject && $0.value.keys == publicKeys }) else {
             throw KeychainFailure(.parameter, "the device is a member in another role: remove it first, then it joins again with new keys")
         }
-        try state(.admit(Statement.Admission(device: subject, keys: publicKeys, role: role, circleCode: circleCode)))
+        try state(.admit(Statement.Admission(device: subject, keys: publicKeys, role: role, circleCode: circleCode, note: note)))
         for lane in Lane.allCases { _ = try sealingKey(lane) }
     }
 

@@ -39,7 +39,8 @@ struct EngineStep {
         try loadStatements()
         let waits = engine.memory.waits
         try dropUnavailableKeys()
-        merge.sharesWrites = ownRole != .reader || isPlanted(.sharesWritesOfReaders)
+        // The statements that make this device a reader may not be read yet.
+        merge.sharesWrites = !(engine.isReader || ownRole == .reader) || isPlanted(.sharesWritesOfReaders)
         merge.former = try formerVersions()
         try compareRows()
         let foldsFirst = !isPlanted(.foldAfterMerge)
@@ -94,6 +95,7 @@ struct EngineStep {
             if engine.memory.areKeysDue, areStatementsRead {
                 engine.memory.areKeysDue = false
                 try boxMissingKeys()
+                try noteCredentials()
             }
             // What is found after the last listing of a round is sealed in the next one.
             if foldedCount > 0, !event.beginsRound, !engine.memory.maySeal { effects.append(.wake(at: now)) }

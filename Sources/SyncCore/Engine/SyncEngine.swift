@@ -10,6 +10,8 @@ package struct SyncEngine {
     let keys: any CircleDeviceKeys
     let limits: SyncLimits
     package let membership: Membership
+    /// Whether this device is a reader, by its keys and its identifier.
+    let isReader: Bool
     var memory = EngineMemory()
 
     /// `keys` are the private keys of this device, and `membership` is the circle that it has founded or was admitted to.
@@ -18,6 +20,7 @@ package struct SyncEngine {
         self.keys = keys
         self.membership = membership
         self.limits = limits
+        isReader = membership.device == DeviceID(of: keys.publicKeys, role: .reader, cipher: cipher)
     }
 
     /// Handles an event, and returns what has to be done once the transaction is committed.

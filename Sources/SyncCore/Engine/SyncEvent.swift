@@ -45,6 +45,8 @@ package enum SyncCommand: Sendable {
     case admit(DevicePublicKeys, DeviceRole)
     /// Admits a recovery kit, which is an owner that is no machine.
     case admitRecoveryKit(SharedSecretBytes)
+    /// Admits the reader that a credential stands for.
+    case admitCredential(DevicePublicKeys, CredentialNote)
     /// Names this device.
     case rename(DeviceName)
     /// Removes a device and makes new keys.

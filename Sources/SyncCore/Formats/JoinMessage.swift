@@ -75,9 +75,9 @@ package enum JoinMessage: Hashable, Sendable {
     package static let kinds: ClosedRange<UInt8> = 1...5
     /// No sealed message is larger: the answer has the most, with two statements and the largest number of marks.
     package static let largestSealedByteCount = 131_072
-    private static let largestFoundingByteCount = 512
+    static let largestFoundingByteCount = 512
     /// The size of an admission with the largest number of heads, rounded up.
-    private static let largestAdmissionByteCount = 16_384
+    static let largestAdmissionByteCount = 16_384
     private static let version: UInt8 = 1
 
     /// The kind under which the message is sealed.

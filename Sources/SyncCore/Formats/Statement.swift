@@ -38,19 +38,24 @@ package struct Statement: Hashable, Sendable {
         }
     }
 
-    /// `public keys (96) ‖ role (1) ‖ [circle code (32)]`.
+    /// `public keys (96) ‖ role (1) ‖ [circle code (32)]`; with a note, `public keys (96) ‖ note`, of a reader.
     package struct Admission: Hashable, Sendable {
         package let device: DeviceID
         package let keys: DevicePublicKeys
         package let role: DeviceRole
         /// For a recovery kit, and for no other device: the code by which its holder recognizes the circle.
         package let circleCode: [UInt8]?
+        /// For the reader that a credential stands for, and for no other device: what owners are told of the credential.
+        package let note: CredentialNote.Sealed?
 
-        package init(device: DeviceID, keys: DevicePublicKeys, role: DeviceRole, circleCode: [UInt8]?) {
+        package init(
+            device: DeviceID, keys: DevicePublicKeys, role: DeviceRole, circleCode: [UInt8]?, note: CredentialNote.Sealed? = nil
+        ) {
             self.device = device
             self.keys = keys
             self.role = role
             self.circleCode = circleCode
+            self.note = note
         }
     }
 
@@ -220,7 +225,7 @@ extension Statement.Body {
     var kind: UInt8 {
         switch self {
         case .found: Self.foundKind
-        case .admit: 2
+        case .admit(let admission): admission.note == nil ? 2 : 6
         case .remove: 3
         case .rekey: 4
         case .witness: 5
@@ -235,6 +240,7 @@ extension Statement.Body {
             bytes.append(founding.keys)
         case .admit(let admission):
             bytes.append(admission.keys)
+            if let note = admission.note { return note.append(to: &bytes) }
             bytes.append(admission.role.rawValue)
             bytes.append(contentsOf: admission.circleCode ?? [])
         case .remove(let removal):
@@ -294,6 +300,12 @@ extension Statement.Body {
             self = .rekey(
                 Statement.Rekeying(lane: lane, generation: generation, key: key, boxes: boxes, olderKeys: olderKeys))
         case 5: self = .witness
+        case 6:
+            let keys = try reader.usableKeys(cipher)
+            self = .admit(
+                Statement.Admission(
+                    device: DeviceID(of: keys, role: .reader, cipher: cipher), keys: keys, role: .reader, circleCode: nil,
+                    note: try CredentialNote.Sealed(from: &reader)))
         default: throw .newer
         }
     }

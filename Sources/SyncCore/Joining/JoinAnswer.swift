@@ -36,6 +36,17 @@ enum JoinAnswer {
         cipher: any CircleCipher,
         in ledger: any SyncReading
     ) throws(KeychainFailure) -> JoinMessage.Answer {
+        let (founding, admission, marks) = try knowledge(for: keys, membership: membership, cipher: cipher, in: ledger)
+        return JoinMessage.Answer(
+            approver: approver, founding: founding, admission: admission, marks: marks, checkpoint: checkpoint)
+    }
+
+    /// Returns the founding statement, the admission of a new device by this one, and how far this one knows each log.
+    ///
+    /// Throws `.internal` if the ledger has no such admission.
+    static func knowledge(
+        for keys: DevicePublicKeys, membership: Membership, cipher: any CircleCipher, in ledger: any SyncReading
+    ) throws(KeychainFailure) -> (founding: [UInt8], admission: [UInt8], marks: [LogMark]) {
         var founding: [UInt8]?
         var admission: [UInt8]?
         for stored in try ledger.statements() {
@@ -50,9 +61,7 @@ enum JoinAnswer {
         var marks: [LogMark] = []
         for log in try ledger.logs() { marks += try ledger.marks(of: log) }
         // The new device learns further marks from the batches of others.
-        return JoinMessage.Answer(
-            approver: approver, founding: founding, admission: admission, marks: Array(marks.prefix(BatchNotes.largestMarkCount)),
-            checkpoint: checkpoint)
+        return (founding, admission, Array(marks.prefix(BatchNotes.largestMarkCount)))
     }
 
     private static func parsed(_ bytes: [UInt8], _ cipher: any CircleCipher) -> Statement? {
