@@ -161,6 +161,14 @@ func synchronize(through path: String, code: String?, confirm: (String) async ->
     }
     try await SyncAgent(on: folder).run()
 }
+
+func serve(from storage: any SyncStorage, credentialPath: String, handleRequests: (Valet) async throws -> Void) async throws {
+    try await KeychainSync.join(on: storage, credential: SyncCredential(path: credentialPath))
+    let agent = try SyncAgent(on: storage)
+    let synchronization = Task { try await agent.run() }
+    defer { synchronization.cancel() }
+    try await handleRequests(Valet.iCloudValet(with: "web", accessibility: .afterFirstUnlock))
+}
 #endif
 
 @Suite("Examples of the articles about Valet")

@@ -256,7 +256,7 @@ private struct LaterClock: WallClock {
 }
 
 /// A storage in which nothing can be created.
-private final class FailingStorage: SyncStorage {
+final class FailingStorage: SyncStorage {
     private let storage: FolderStorage
 
     init(_ storage: FolderStorage) { self.storage = storage }

@@ -37,6 +37,8 @@ final class AgentLoop {
     private var loggedError: SyncStorageError.Code?
     /// The first error in the present round.
     private var roundError: SyncStorageError?
+    /// When the credential of this machine expires, in seconds since 2001-01-01 00:00:00 UTC; nil if it has none.
+    private var credentialExpiration: Double?
     /// The alarms that were logged.
     private var alarms: Set<SyncAlarm> = []
     /// The alarms of the present round.
@@ -59,16 +61,23 @@ final class AgentLoop {
 
     /// Handles inputs until it is stopped or, with `endsWhenQuiet`, until a round has nothing to do.
     ///
-    /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed`, and with `endsWhenQuiet` also
-    /// `.storage`, `.deletionsWait`, `.newerVersion`, and the first failure of the keychain.
+    /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed` and `.expired`, and with `endsWhenQuiet`
+    /// also `.storage`, `.deletionsWait`, `.newerVersion`, and the first failure of the keychain.
     func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
         self.endsWhenQuiet = endsWhenQuiet
+        do throws(KeychainFailure) {
+            credentialExpiration = try await host.credentialExpiration()
+        } catch {
+            throw SyncFailure(error)
+        }
         try await proceed()
         while true {
             try await handle(await inbox.receive())
             guard callCount == 0 else { continue }
             await storeAlarms()
             if isStopping { return }
+            // An agent that is started again after its device was removed says so, too.
+            if await host.isRemoved { throw Self.removed }
             if endsWhenQuiet, !isRoundDue, !hasProgressed {
                 if let roundError { throw SyncFailure(.storage, roundError.reason) }
                 if let roundAlarm { throw roundAlarm }
@@ -161,6 +170,9 @@ final class AgentLoop {
 
     private func beginNext() async throws(SyncFailure) {
         if isRoundDue || endsWhenQuiet {
+            if let credentialExpiration, let failure = SyncFailure.expired(credentialExpiration, named: nil, now: clock.now()) {
+                throw failure
+            }
             isRoundDue = false
             areChangesDue = false
             appeared = []
@@ -227,7 +239,7 @@ final class AgentLoop {
                 return nil
             }
         case .wake(let time): if time <= clock.now() { isRoundDue = true } else { wake(at: time) }
-        case .alarm(.removed): throw SyncFailure(.removed, "this device was removed from its circle")
+        case .alarm(.removed): throw Self.removed
         case .alarm(let alarm): await note(alarm)
         }
     }
@@ -270,6 +282,8 @@ final class AgentLoop {
         guard !roundAlarms.isEmpty || !areAlarmsClear else { return }
         areAlarmsClear = await host.store(roundAlarms, isComplete: isRoundFull && roundError == nil && !isStopping)
     }
+
+    private static var removed: SyncFailure { SyncFailure(.removed, "this device was removed from its circle") }
 
     private static let longestPauseSeconds = 3_600.0
 

@@ -109,6 +109,14 @@ package actor EngineHost {
         }
     }
 
+    /// Whether this device was removed from its circle, as far as the last step knows.
+    var isRemoved: Bool { engine.map { $0.roster?.removed.contains($0.membership.device) == true } ?? false }
+
+    /// Returns when the credential of this machine expires; nil if it has none.
+    func credentialExpiration() throws(KeychainFailure) -> Double? {
+        try keychain.readLedger { ledger throws(KeychainFailure) in try ReaderCredential.expiration(in: ledger) }
+    }
+
     private static func makeEngine(_ keys: LoadedDeviceKeys, _ ledger: any SyncReading) throws(KeychainFailure) -> SyncEngine {
         guard let membership = try Membership.stored(in: ledger) else {
             throw KeychainFailure(.notAvailable, "this device is in no circle", subject: .store)

@@ -57,13 +57,14 @@ public final class SyncAgent: Sendable {
     /// A keychain that is locked, and a storage that is gone or full, are waited for. After a cancellation the calls of the storage that have
     /// begun are completed. What has not been sent then is sent by the next run.
     ///
-    /// - Throws: `.removed` once this device learns of its removal, and `.keychain` if the changes of the keychain cannot be observed.
+    /// - Throws: `.removed` once this device learns of its removal, `.expired` within an hour after its credential has expired, and `.keychain` if the
+    ///   changes of the keychain cannot be observed.
     public func run() async throws(SyncFailure) { try await run(endsWhenQuiet: false) }
 
     /// Synchronizes until there is nothing to do.
     ///
-    /// - Throws: `.removed` once this device learns of its removal, `.storage` if a call of the storage failed, and `.locked` or `.keychain` if the
-    ///   keychain cannot be used. After everything else was done: `.deletionsWait` and `.newerVersion`.
+    /// - Throws: `.removed` once this device learns of its removal, `.expired`, `.storage` if a call of the storage failed, and `.locked` or
+    ///   `.keychain` if the keychain cannot be used. After everything else was done: `.deletionsWait` and `.newerVersion`.
     public func runUntilQuiet() async throws(SyncFailure) { try await run(endsWhenQuiet: true) }
 
     /// Waits until everything that programs have written is in the storage.

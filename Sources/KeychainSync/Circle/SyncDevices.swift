@@ -19,6 +19,10 @@ public struct SyncDevice: Hashable, Identifiable, Sendable {
     ///
     /// Readers never send anything.
     public let lastSent: Date?
+    /// When the credential expires whose reader the device is; nil if it has joined by an invitation.
+    ///
+    /// Any number of machines may be this one device.
+    public let expires: Date?
     /// The other devices with the same keys, by their identifiers.
     ///
     /// They are one machine, which two owners have admitted at the same time in different roles. ``KeychainSync/remove(_:on:)`` removes all of them.
@@ -50,8 +54,8 @@ extension KeychainSync {
         let local = try LocalCircle.current()
         let membership = try local.membership()
         let roster = try local.roster()
-        let (notes, ownName) = try local.readLedger { ledger throws(KeychainFailure) in
-            (try DeviceNotes(in: ledger), try ledger.setting(.ownName))
+        let (notes, ownName, ownExpiration) = try local.readLedger { ledger throws(KeychainFailure) in
+            (try DeviceNotes(in: ledger), try ledger.setting(.ownName), try ReaderCredential.expiration(in: ledger))
         }
         let devices = roster.members.filter { !$0.value.isRecoveryKit }.map { id, member in
             let isThisDevice = id == membership.device
@@ -59,6 +63,7 @@ extension KeychainSync {
             return SyncDevice(
                 id: id.hexadecimal, name: name?.text, role: SyncRole(member.role), isThisDevice: isThisDevice,
                 lastSent: isThisDevice ? nil : notes[id]?.seconds.map { Date(timeIntervalSinceReferenceDate: $0) },
+                expires: (isThisDevice ? ownExpiration : notes[id]?.expiration).map { Date(timeIntervalSinceReferenceDate: $0) },
                 twins: Set(roster.members.lazy.filter { $0.key != id && $0.value.keys == member.keys }.map(\.key.hexadecimal)))
         }
         return devices.sorted { ($0.isThisDevice ? 0 : 1, $0.name ?? "~", $0.id) < ($1.isThisDevice ? 0 : 1, $1.name ?? "~", $1.id) }

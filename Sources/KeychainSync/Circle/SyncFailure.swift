@@ -28,6 +28,16 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
         ///
         /// Its items stay.
         case removed
+        /// The credential of a reader has expired.
+        ///
+        /// The items that were received stay.
+        case expired
+        /// A credential cannot be read or written, is damaged, or is none.
+        case invalidCredential
+        /// The storage lacks changes that were there when a credential was made, or that another device has read.
+        ///
+        /// They have not arrived yet, are withheld, or the storage was taken back to an earlier state.
+        case changesMissing
         /// The invitation is over: its ten minutes have passed, or one of the two people has ended it.
         case invitationEnded
         /// The code of an invitation was used before.

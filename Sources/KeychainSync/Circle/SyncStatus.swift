@@ -37,7 +37,8 @@ public struct SyncStatus: Hashable, Sendable {
     public let conflictCount: Int
     /// Whether this device was removed from the circle.
     public let isRemoved: Bool
-    /// What the last run of an agent has found and a person has to know, the most urgent first.
+    /// What the last run of an agent has found and a person has to know, the most urgent first, and then the credentials that have expired or will
+    /// within a week.
     ///
     /// Each warning disappears with the first run after its cause is gone.
     public let warnings: [Warning]
@@ -81,6 +82,12 @@ extension KeychainSync {
             }
             let waiting = try ledger.pendingVersions(in: .whenUnlocked, limit: 1)
             let isRemoved = roster.removed.contains(membership.device)
+            // The person at a removed device can do nothing about them any more.
+            let alarms = try (isRemoved ? [] : StoredAlarms(in: ledger).all).map { alarm in
+                let report = AlarmReport(alarm, notes)
+                return SyncStatus.Warning(failure: report.failure, text: report.text)
+            }
+            let credentials = try CredentialWarnings(membership, roster, notes, now: local.clock.now()).warnings(in: ledger)
             return SyncStatus(
                 circle: Self.groups(of: membership.circle),
                 location: try ledger.setting(.storage).map { String(decoding: $0, as: UTF8.self) } ?? "",
@@ -91,14 +98,7 @@ extension KeychainSync {
                 unreadDevices: try Self.unreadDevices(in: ledger).filter { $0 != membership.device && roster.members[$0] != nil }.sorted()
                     .map { notes[$0]?.name?.text },
                 isWaitingForStatements: !roster.missing.isEmpty, conflictCount: counts.conflicts,
-                isRemoved: isRemoved,
-                // Its person can do nothing about the others any more.
-                warnings: try isRemoved
-                    ? []
-                    : StoredAlarms(in: ledger).all.map { alarm in
-                        let report = AlarmReport(alarm, notes)
-                        return SyncStatus.Warning(failure: report.failure, text: report.text)
-                    })
+                isRemoved: isRemoved, warnings: alarms + credentials)
         }
     }
 
@@ -115,6 +115,47 @@ extension KeychainSync {
         let digits = circle.hexadecimal.prefix(8)
         return digits.prefix(4) + " " + digits.suffix(4)
     }
+}
+
+/// Warnings about credentials that have expired, or expire soon.
+private struct CredentialWarnings {
+    private let membership: Membership
+    private let roster: Roster
+    private let notes: DeviceNotes
+    private let now: Double
+
+    private static let noticeSeconds: Double = 7 * 86_400
+
+    init(_ membership: Membership, _ roster: Roster, _ notes: DeviceNotes, now: Double) {
+        self.membership = membership
+        self.roster = roster
+        self.notes = notes
+        self.now = now
+    }
+
+    /// Returns the warning about the credential of this machine, and on an owner those about all credentials.
+    func warnings(in ledger: any SyncReading) throws(KeychainFailure) -> [SyncStatus.Warning] {
+        var warnings: [SyncStatus.Warning] = []
+        if let expiration = try ReaderCredential.expiration(in: ledger), let state = state(expiration) {
+            warnings.append(warning("the credential of this machine \(state); give it another one of the circle"))
+        }
+        guard roster.members[membership.device]?.role.isOwner == true else { return warnings }
+        for device in roster.members.keys.sorted() {
+            guard let note = notes[device], let expiration = note.expiration, let state = state(expiration) else { continue }
+            warnings.append(
+                warning(
+                    "the credential \(note.name?.text ?? "without a name") \(state); give its machines another one with "
+                        + "`valet sync credential create`, then end this one with `valet sync remove`"))
+        }
+        return warnings
+    }
+
+    private func state(_ expiration: Double) -> String? {
+        guard expiration - now < Self.noticeSeconds else { return nil }
+        return (expiration <= now ? "has expired on " : "expires on ") + SyncFailure.day(expiration)
+    }
+
+    private func warning(_ text: String) -> SyncStatus.Warning { SyncStatus.Warning(failure: nil, text: text) }
 }
 
 extension LocalCircle {

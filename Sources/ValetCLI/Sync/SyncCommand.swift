@@ -21,7 +21,8 @@ struct SyncCommand: ParsableCommand {
             """,
         subcommands: [
             SyncStartCommand.self, SyncInviteCommand.self, SyncJoinCommand.self, SyncStatusCommand.self, SyncDevicesCommand.self,
-            SyncRenameCommand.self, SyncRemoveCommand.self, SyncConflictsCommand.self, SyncUnsharedCommand.self, SyncRunCommand.self,
+            SyncRenameCommand.self, SyncRemoveCommand.self, SyncCredentialCommand.self, SyncConflictsCommand.self, SyncUnsharedCommand.self,
+            SyncRunCommand.self,
             SyncNowCommand.self, SyncAcceptDeletionsCommand.self, SyncRecoverCommand.self, SyncKitCommand.self, SyncLeaveCommand.self,
         ]
     )
@@ -123,6 +124,20 @@ extension CommandFailure {
             case .notFound: (.notFound, "`valet sync devices` lists the devices, and `valet sync conflicts` the conflicts.")
             case .agentRunning: (.unavailable, "Stop `valet sync run`, for example with `systemctl --user stop valet-sync`.")
             case .removed: (.unavailable, "The items stay here. To enter the circle again, run `valet sync leave`, then join.")
+            case .expired:
+                (
+                    .unavailable,
+                    "The items stay here. Make another one on an owner with `valet sync credential create`, and give it to `valet sync join` here."
+                )
+            case .invalidCredential: (.usage, "Give a credential that `valet sync credential create` has written.")
+            case .changesMissing:
+                (
+                    .unavailable,
+                    """
+                    What has arrived is here, and `valet sync now` reads the rest. If the storage was restored from a backup, its owners fill it again \
+                    within some hours.
+                    """
+                )
             case .invitationEnded, .codeUsed: (.unavailable, "Run `valet sync invite` again for another code.")
             case .untrusted: (.unavailable, "Run `valet sync invite` again, and tell the code to no other person.")
             case .newerVersion: (.unavailable, "Update valet on this device.")

@@ -100,8 +100,13 @@ enum RoleOption: String, ExpressibleByArgument, CaseIterable {
 struct SyncJoinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "join",
-        abstract: "Join the circle that another device has invited this one to.",
-        discussion: "The code is prompted for without echo, and is never an argument."
+        abstract: "Join the circle that another device has invited this one to, or that has made a credential.",
+        discussion: """
+            The code of an invitation is prompted for without echo, and is never an argument.
+
+            With a credential of `valet sync credential create`, a machine joins as a reader without a person, and reads what the circle has. The \
+            same command is for each later start: it reads what is new. With another credential of the circle, the machine goes on with what it has.
+            """
     )
 
     @Argument(help: ArgumentHelp("The folder with the circle, or its etcd://HOST:PORT/PATH.", valueName: "folder"), completion: .directory)
@@ -115,6 +120,15 @@ struct SyncJoinCommand: ParsableCommand {
         help: ArgumentHelp("Read the code from the first line of this file descriptor.", valueName: "number"))
     var codeDescriptor: Int32?
 
+    @Option(
+        help: ArgumentHelp("Join with this credential, without a person.", valueName: "file"), completion: .file())
+    var credential: String?
+
+    @Option(
+        name: .customLong("credential-fd"),
+        help: ArgumentHelp("Join with the credential from this file descriptor; 0 is standard input.", valueName: "number"))
+    var credentialDescriptor: Int32?
+
     @Flag(help: "Join without comparing numbers. Another person who has the code could have invited this device.")
     var acceptNumber = false
 
@@ -124,8 +138,19 @@ struct SyncJoinCommand: ParsableCommand {
     @OptionGroup
     var secret: SecretArguments
 
+    func validate() throws {
+        guard credential != nil || credentialDescriptor != nil else { return }
+        if credential != nil, credentialDescriptor != nil { throw ValidationError("Give --credential or --credential-fd.") }
+        if deviceName.name != nil || codeDescriptor != nil || acceptNumber {
+            throw ValidationError("A credential needs neither --name nor --code-fd nor --accept-number.")
+        }
+    }
+
     func run() throws {
         try secret.requireNone()
+        if let credential = try CredentialInput(path: credential, descriptor: credentialDescriptor).read() {
+            return try join(with: credential)
+        }
         let given = try PasscodeInput.invitationCode.read(from: codeDescriptor)
         let session = try SyncSession(passcode)
         let storage = try session.storage(in: folder, isNew: false)
@@ -161,6 +186,24 @@ struct SyncJoinCommand: ParsableCommand {
             let next = unread.code == .deletionsWait ? "`valet sync accept-deletions` confirms it." : SyncText.later
             StandardError.write("Not everything was read yet: \(unread.reason). \(next)")
         }
+    }
+}
+
+extension SyncJoinCommand {
+    private func join(with credential: SyncCredential) throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage(in: folder, isNew: false)
+        let joined = try session.performWithProgress { () async throws(SyncFailure) in
+            try await KeychainSync.join(on: storage, credential: credential)
+        }
+        try StandardOutput.writeLine(
+            "This machine is a reader of the circle, \(ItemListing.escapingUnprintable(credential.name)). "
+                + "\(SyncText.items(joined.sharedItemCount)) shared.")
+        if joined.conflictCount > 0 {
+            try StandardOutput.writeLine("\(joined.conflictCount) with another value in the circle: `valet sync conflicts`.")
+        }
+        // So that a service manager tries again: another attempt only reads what is left.
+        if let unread = joined.unread { throw CommandFailure(unread) }
     }
 }
 

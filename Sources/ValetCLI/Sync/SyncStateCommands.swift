@@ -60,14 +60,26 @@ struct SyncDevicesCommand: ParsableCommand {
         let width = names.map(\.count).max() ?? 0
         for (device, name) in zip(devices, names) {
             let seen =
-                if device.isThisDevice { "this device" } else if device.role == .reader { "sends nothing" } else {
+                if device.isThisDevice { "this device" } else if device.expires != nil { "credential" } else if device.role == .reader {
+                    "sends nothing"
+                } else {
                     device.lastSent.map { "sent last \(SyncText.time($0))" } ?? "has sent nothing yet"
                 }
             try StandardOutput.writeLine(
                 name.padding(toLength: width, withPad: " ", startingAt: 0)
                     + "  \(device.role)".padding(toLength: 10, withPad: " ", startingAt: 0)
-                    + seen + (names.count { $0 == name } > 1 ? "  " + device.id.prefix(SyncText.shortIdentifierLength) : ""))
+                    + seen + Self.expiry(device)
+                    + (names.count { $0 == name } > 1 ? "  " + device.id.prefix(SyncText.shortIdentifierLength) : ""))
         }
+    }
+}
+
+extension SyncDevicesCommand {
+    /// When the credential of a device expires.
+    private static func expiry(_ device: SyncDevice) -> String {
+        guard let date = device.expires else { return "" }
+        let isExpired = date.timeIntervalSinceReferenceDate <= SystemWallClock().now()
+        return (isExpired ? ", expired " : ", expires ") + SyncText.time(date)
     }
 }
 
