@@ -3,6 +3,7 @@
 #
 #     Scripts/check-examples.sh           all except the server
 #     Scripts/check-examples.sh server    the server, whose HTTP framework takes four minutes to build
+#     Scripts/check-examples.sh fleet     the service of a fleet alone
 #
 # The builds go to EXAMPLES_SCRATCH (.build/examples) and, for the container, to STATIC_SCRATCH (.build/static). Examples share both, so
 # that their dependencies are built once. `make check-install` builds and runs those in C and Python.
@@ -82,6 +83,50 @@ container() {
     echo "The image has $(du -sh --apparent-size "$root" | cut -f 1), $(find "$root" -type f -name '*.so*' | wc -l) of its files are libraries."
 }
 
+# A machine with an empty disk joins with a credential, serves, and uses a key that is replaced meanwhile.
+fleet() {
+    echo "Fleet: a service on an empty disk joins with a credential, and signs."
+    local options=(--package-path Examples/Fleet --scratch-path "$scratch") program valet start first
+    . Scripts/build-options.sh
+    quietly swift build "${build_options[@]}" --product valet
+    valet=$(swift build "${build_options[@]}" --show-bin-path)/valet
+    quietly swift build "${options[@]}"
+    program=$(swift build "${options[@]}" --show-bin-path)/signer
+    local owner=$stage/owner machine=$stage/machine
+    # in_owner COMMAND: with the keychain of the owner's device.
+    in_owner() { KEYCHAIN_HOME=$owner "$@"; }
+    store() {
+        printf %s "$1" | in_owner "$valet" set signing-key --cloud --app signer --identifier signer --accessibility after-first-unlock
+    }
+    signature() { printf %s "$1" | openssl dgst -sha256 -hmac "$2" -r | cut -d ' ' -f 1; }
+    mkdir -m 700 "$owner" "$machine"
+    store swordfish
+    quietly in_owner "$valet" sync start "$stage/folder" --name owner
+    quietly in_owner "$valet" sync credential create --name signer --valid 1d --output "$stage/credential"
+    find "$stage/folder" -type f | sort >"$stage/before"
+    start=$(date +%s%N)
+    coproc signer { KEYCHAIN_HOME=$machine "$program" "$stage/folder" "$stage/credential" 2>"$stage/signer.log"; }
+    local in=${signer[1]} out=${signer[0]} index answer='' process=$signer_PID
+    # ask LINE: the signature of the service.
+    ask() { printf '%s\n' "$1" >&"$in" && read -r -t 20 answer <&"$out"; }
+    ask 'May the Schwartz be with you' || { cat "$stage/signer.log" >&2; fail "signer must answer."; }
+    first=$((($(date +%s%N) - start) / 1000000))
+    [ "$answer" = "$(signature 'May the Schwartz be with you' swordfish)" ] || fail "signer must sign with the key; it answered: $answer"
+    find "$stage/folder" -type f | sort | cmp - "$stage/before" || fail "signer must leave nothing in the folder."
+    store marlin
+    in_owner "$valet" sync now
+    for ((index = 0; index < 200; index++)); do
+        ask Vespa
+        [ "$answer" != "$(signature Vespa marlin)" ] || break
+        sleep 0.1
+    done
+    [ "$answer" = "$(signature Vespa marlin)" ] || fail "signer must sign with the new key; it answered: $answer"
+    eval "exec $in>&-"
+    wait "$process"
+    sed 's/^/  /' "$stage/signer.log"
+    echo "  From the start of the process to its first signature: $first ms."
+}
+
 # The server takes its password from the keychain, and a new one while it runs.
 server() {
     echo "SecretServer: the server reads its password, and uses a new one."
@@ -117,7 +162,9 @@ case ${1:-} in
         command_line_tool
         sec_item
         container
+        fleet
         ;;
     server) server ;;
-    *) fail "usage: Scripts/check-examples.sh [server]" ;;
+    fleet) fleet ;;
+    *) fail "usage: Scripts/check-examples.sh [server|fleet]" ;;
 esac
