@@ -12,21 +12,24 @@ internal import Synchronization
 /// compacted the changes meanwhile, if it is another one, or if it was restored from a snapshot, so that its revision is lower.
 ///
 /// A watch can miss a change in rare cases (a defect of etcd before 3.5.15). So the member is asked for its revision every ten seconds, and
-/// once a minute there is a hint if the revision has grown without a report. Where other programs write to the cluster, that is a hint a
-/// minute. The answers also show that the member is alive.
+/// once a minute there is a hint if the revision has grown. The answers also show that the member is alive.
 final class EtcdHints: Sendable {
     /// What was seen of a cluster.
     private struct Position {
         let clusterID: UInt64
-        /// All changes up to this revision have led to a hint.
+        /// A watch is resumed after this revision.
         var revision: Int64
+        /// The revision of the last hint that leads to a listing.
+        var listedRevision: Int64
     }
 
     private struct State {
         /// Nil: a watch begins with the next change.
         var position: Position?
-        /// Whether the cluster has lost changes that were reported.
+        /// Whether another cluster has the place of the one before.
         var isReplaced = false
+        /// The revision that was seen before a member was found to be behind it; nil once that is explained.
+        var lostRevision: Int64?
         /// When the member is given up without another message.
         var silenceEnd = Deadline.never
         /// When a revision without a report gives the next hint.
@@ -157,7 +160,7 @@ final class EtcdHints: Sendable {
                     state.isReplaced = true
                     return (false, nil)
                 }
-                state.position = Position(clusterID: id, revision: revision)
+                state.position = Position(clusterID: id, revision: revision, listedRevision: revision)
                 defer { state.isReplaced = false }
                 return (true, state.isReplaced ? .replaced : .unknown)
             }
@@ -169,14 +172,19 @@ final class EtcdHints: Sendable {
                 // Otherwise the watch waits for revisions that a restored cluster reaches late, with other changes.
                 guard revision >= position.revision else {
                     state.position = nil
-                    state.isReplaced = true
+                    state.lostRevision = position.revision
                     return (false, nil)
                 }
                 return (true, nil)
             }
-            // The answer to a question.
-            guard revision > position.revision, state.checkTime.isOver else { return (true, nil) }
-            state.position?.revision = revision
+            // The answer to a question. A member that was only slow has caught up by now; a cluster that was restored has not.
+            if let lostRevision = state.lostRevision {
+                state.lostRevision = nil
+                if revision < lostRevision { return (true, .replaced) }
+            }
+            guard revision > position.listedRevision, state.checkTime.isOver else { return (true, nil) }
+            state.position?.revision = max(position.revision, revision)
+            state.position?.listedRevision = revision
             state.checkTime = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
             return (true, .unknown)
         }

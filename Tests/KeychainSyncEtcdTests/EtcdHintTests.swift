@@ -69,14 +69,14 @@ struct EtcdHintTests {
     @Test("A cluster that was restored from a snapshot is reported as such, also before it reaches its old revision")
     func restored() async throws {
         let servers = try EtcdServers()
-        let storage = try servers.storage()
+        let storage = try servers.storage { $0.heartbeatSeconds = 0.5 }
         _ = try await storage.create(SampleObjects.batch(1), [1])
         try servers.saveSnapshot()
         for number: UInt64 in 2...9 { _ = try await storage.create(SampleObjects.batch(number), [1]) }
         var hints = storage.changes().makeAsyncIterator()
         #expect(await hints.next() != nil)
         try servers.restore()
-        #expect(await hints.next() == .replaced)
+        while let change = await hints.next(), change != .replaced {}
         #expect(try await storage.list("").count == 1)
         _ = try await storage.create(SampleObjects.batch(10), [1])
         #expect(await hints.next() != nil)

@@ -70,6 +70,22 @@ import Testing
         #expect(bench.value(1, 1) == 1)
     }
 
+    @Test func `batches that a hint names are read without a listing, and a hint that was lost begins a round`() throws {
+        var bench = try EngineBench()
+        try bench.exchange([0, 1])
+        var known = Set(bench.objects.keys)
+        func isListing(_ effect: SyncEffect) -> Bool { if case .list = effect { true } else { false } }
+        try bench.sendChanges(count: 2)
+        let named = bench.objects.keys.filter { $0.hasPrefix("b/") && !known.contains($0) }
+        #expect(try !bench.run(1, .appeared(named)).contains(where: isListing))
+        #expect(bench.value(1, 1) == 2)
+
+        known = Set(bench.objects.keys)
+        try bench.sendChanges(count: 2)
+        let last = try #require(bench.objects.keys.filter { $0.hasPrefix("b/") && !known.contains($0) }.max())
+        #expect(try bench.step(1, .appeared([last])).contains(.wake(at: bench.now)))
+    }
+
     @Test func `of a log that cannot be opened, one batch is read in each round`() throws {
         var bench = try EngineBench()
         for value in 1...10 {

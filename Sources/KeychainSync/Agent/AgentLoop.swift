@@ -157,11 +157,10 @@ final class AgentLoop {
                 appeared.insert(name)
             }
         }
-        if appeared.count > Self.largestHint { isRoundDue = true }
+        if appeared.count > SyncStorageChange.largestNameCount { isRoundDue = true }
+        // It lists them.
+        if isRoundDue { appeared = [] }
     }
-
-    /// A listing is faster than so many names.
-    private static let largestHint = 1_000
 
     /// Begins what is due, until something is waited for.
     private func proceed() async throws(SyncFailure) {
@@ -186,16 +185,16 @@ final class AgentLoop {
             // Hints may be lost.
             wake(at: clock.now() + Self.longestPauseSeconds)
             try await step([.wake])
-        } else if !appeared.isEmpty {
-            isRoundFull = false
-            let names = appeared.sorted()
-            appeared = []
-            try await step([.appeared(names)])
         } else if areChangesDue {
             areChangesDue = false
             isRoundFull = false
             // Most changes are of other items, or this agent's own.
             if await host.mustLookAtItems() { try await step([.itemsChanged]) }
+        } else if !appeared.isEmpty {
+            isRoundFull = false
+            let names = appeared.sorted()
+            appeared = []
+            try await step([.appeared(names)])
         }
     }
 
@@ -321,6 +320,8 @@ enum AgentInput: Sendable {
 final class AgentInbox: Sendable {
     private struct State {
         var inputs: [AgentInput] = []
+        /// What the storage has told; it may tell faster than the loop listens.
+        var change: SyncStorageChange?
         var receiver: CheckedContinuation<[AgentInput], Never>?
     }
 
@@ -329,7 +330,11 @@ final class AgentInbox: Sendable {
     func send(_ input: AgentInput) {
         let receiver = state.withLock { state -> CheckedContinuation<[AgentInput], Never>? in
             guard let receiver = state.receiver.take() else {
-                state.inputs.append(input)
+                if case .storageChanged(let change) = input {
+                    state.change = state.change?.merged(with: change) ?? change
+                } else {
+                    state.inputs.append(input)
+                }
                 return nil
             }
             return receiver
@@ -343,6 +348,7 @@ final class AgentInbox: Sendable {
     func receive() async -> [AgentInput] {
         await withCheckedContinuation { receiver in
             let inputs = state.withLock { state -> [AgentInput] in
+                if let change = state.change.take() { state.inputs.append(.storageChanged(change)) }
                 guard !state.inputs.isEmpty else {
                     state.receiver = receiver
                     return []

@@ -85,6 +85,20 @@ public enum SyncStorageChange: Hashable, Sendable {
     case replaced
 }
 
+extension SyncStorageChange {
+    /// A listing is faster than so many names, and takes no more memory.
+    static var largestNameCount: Int { 1_000 }
+
+    /// What stands for this change and another one.
+    package func merged(with other: SyncStorageChange) -> SyncStorageChange {
+        switch (self, other) {
+        case (.replaced, _), (_, .replaced): .replaced
+        case (.created(let names), .created(let others)) where names.count + others.count <= Self.largestNameCount: .created(names + others)
+        default: .unknown
+        }
+    }
+}
+
 extension AsyncStream<SyncStorageChange> {
     /// A stream of changes for a consumer that may be late.
     ///

@@ -68,6 +68,8 @@ extension EngineStep {
     mutating func noteAppearance(of names: [String]) throws(KeychainFailure) {
         // The first round lists them.
         guard engine.memory.listedFolders.isSuperset(of: [.statements, .batches]) else { return effects.append(.wake(at: now)) }
+        // Of a predecessor: without a listing, the rest of the log would wait for it.
+        var isHintLost = false
         for name in names {
             guard case .batch(let device, let origin)? = ObjectName(name) else { continue }
             let batch = ListedBatch(device: device, origin: origin)
@@ -75,7 +77,13 @@ extension EngineStep {
             engine.memory.rejected.remove(name)
             if engine.memory.listedBatches.insertSorted(batch) { try insertUnlessRead(batch) }
             engine.memory.unread.queue(batch)
+            if engine.memory.unread.contains(origin), !engine.memory.unread.isReadable(origin),
+                !engine.memory.listedBatches.contains(origin.number - 1, of: origin.log)
+            {
+                isHintLost = true
+            }
         }
+        if isHintLost { effects.append(.wake(at: now)) }
     }
 
     /// Forgets the checkpoints that are not in the storage any more, except for the one that is being absorbed.

@@ -135,17 +135,30 @@ struct ListedBatch: Hashable, Comparable {
     }
 }
 
+/// Batches in ascending order.
 extension [ListedBatch] {
-    /// Inserts an element into a sorted array; returns false if it was there.
+    /// Inserts a batch; returns false if it was there.
     mutating func insertSorted(_ batch: ListedBatch) -> Bool {
+        let index = firstIndex { !($0 < batch) }
+        guard index == endIndex || self[index] != batch else { return false }
+        insert(batch, at: index)
+        return true
+    }
+
+    /// Whether there is a batch of that log and number.
+    func contains(_ number: UInt64, of log: LogID) -> Bool {
+        let index = firstIndex { ($0.origin.log, $0.origin.number) >= (log, number) }
+        return index < endIndex && self[index].origin.log == log && self[index].origin.number == number
+    }
+
+    /// Returns the first index whose element fulfills a condition that all later ones fulfill too.
+    private func firstIndex(where condition: (ListedBatch) -> Bool) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {
             let middle = (low + high) / 2
-            if self[middle] < batch { low = middle + 1 } else { high = middle }
+            if condition(self[middle]) { high = middle } else { low = middle + 1 }
         }
-        guard low == endIndex || self[low] != batch else { return false }
-        insert(batch, at: low)
-        return true
+        return low
     }
 }
 

@@ -95,6 +95,19 @@ struct FolderHintTests {
         }
     }
 
+    @Test("Many names stand for a listing, and nothing hides that the storage was replaced")
+    func merged() {
+        let name = SampleObjects.batch(1)
+        #expect(SyncStorageChange.created([name]).merged(with: .created([name])) == .created([name, name]))
+        let many = SyncStorageChange.created(Array(repeating: name, count: 1_000))
+        #expect(many.merged(with: .created([])) == many)
+        #expect(many.merged(with: .created([name])) == .unknown)
+        #expect(SyncStorageChange.created([name]).merged(with: .unknown) == .unknown)
+        for change in [many, .unknown, .replaced] {
+            #expect(change.merged(with: .replaced) == .replaced && SyncStorageChange.replaced.merged(with: change) == .replaced)
+        }
+    }
+
     @Test("Where the kernel does not report changes, pauses grow from a second to a minute, and a hint comes each hour")
     func pauses() async throws {
         let pauses = ManualPauses()
