@@ -190,6 +190,20 @@ struct CredentialTests {
         withExtendedLifetime(agent) {}
     }
 
+    @Test("A machine remembers another way to its storage")
+    func location() async throws {
+        let bench = try await CircleBench()
+        _ = try await bench.start()
+        let credential = try await make(bench)
+        let machine = try machine("machine", bench)
+        try await join(machine, bench, with: credential)
+        let path = bench.directory.path + "/mounted-elsewhere"
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: bench.storage.path)
+        let joined = try await machine.use { try await KeychainSync.join(on: FolderStorage(path: path), credential: credential) }
+        #expect(joined.unread == nil)
+        #expect(try await machine.use { try KeychainSync.status() }.location == path)
+    }
+
     @Test("An expired credential is refused, also by the agent of a machine that has joined with it")
     func expiry() async throws {
         let bench = try await CircleBench()

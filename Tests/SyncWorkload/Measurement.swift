@@ -205,18 +205,18 @@ struct Measurement {
 }
 
 extension Device {
-    fileprivate func use<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+    func use<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
         try await CurrentKeychain.$bound.withValue(keychain) { try await body() }
     }
 
-    fileprivate func add(_ number: Int, value: String) throws(KeychainFailure) {
+    func add(_ number: Int, value: String) throws(KeychainFailure) {
         _ = try keychain.add(
             AddRequest(
                 itemClass: .genericPassword, attributes: Item.attributes(number), secret: Data(value.utf8),
                 accessControl: AccessControl(.whenUnlocked)))
     }
 
-    fileprivate func change(_ number: Int, value: String) throws(KeychainFailure) {
+    func change(_ number: Int, value: String) throws(KeychainFailure) {
         try keychain.update(UpdateRequest(query: Item.query(number), secret: Data(value.utf8)))
     }
 

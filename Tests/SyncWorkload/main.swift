@@ -13,6 +13,7 @@ let usage = """
            SyncWorkload compare ROOT                    compares the devices with each other and with the logs
            SyncWorkload measure ROOT ITEMS              measures two devices with one folder
            SyncWorkload delay ROOT ITEMS                measures the time from a write to the value on another device
+           SyncWorkload fleet ROOT MACHINES             measures a writer and machines that share one credential
     """
 
 let arguments = Array(CommandLine.arguments.dropFirst())
@@ -37,6 +38,7 @@ do {
         }
         exit(comparison.failureCount == 0 ? 0 : 1)
     case ("delay", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).measureDelay()
+    case ("fleet", 3, 1): try await FleetMeasurement(in: root, machineCount: numbers[0]).run()
     case ("measure", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).run()
     default:
         print(usage)

@@ -169,7 +169,7 @@ extension KeychainSync {
         if let failure = SyncFailure.expired(reader.note.expiration, named: credential.name, now: local.clock.now()) { throw failure }
         let membership = reader.circle.membership
         switch try local.membershipIfAny() {
-        case membership: break
+        case membership: try local.noteLocation(of: storage)
         case let former?: try local.replace(former, by: reader, at: storage)
         case nil:
             guard try await circles(in: storage).contains(membership.circle) else {
@@ -182,7 +182,7 @@ extension KeychainSync {
         }
         var unread = await local.exchange(over: storage, reportsUnread: true)
         if unread?.code == .removed { throw SyncFailure(.removed, "the credential \(credential.name) was removed from the circle") }
-        if unread == nil { unread = try missingChanges() }
+        if unread == nil { unread = try missingChanges(in: local) }
         let counts = try local.counts()
         return SyncJoined(
             role: .reader, sharedItemCount: counts.shared, unsharedItemCount: counts.unshared, conflictCount: counts.conflicts,
@@ -190,9 +190,12 @@ extension KeychainSync {
     }
 
     /// The failure to read changes that other devices have read, or that were known when the credential was made; nil if there are none.
-    private static func missingChanges() throws(SyncFailure) -> SyncFailure? {
+    ///
+    /// What waits for an unlock, or for an agent that runs, is not missing.
+    private static func missingChanges(in local: LocalCircle) throws(SyncFailure) -> SyncFailure? {
         let status = try status()
-        guard !status.unreadDevices.isEmpty else { return nil }
+        let isUnlocked = try local.attempt { () throws(KeychainFailure) in try local.keychain.sessionStatus().state } == .unlocked
+        guard !status.unreadDevices.isEmpty, isUnlocked, !status.isAgentRunning else { return nil }
         let names = status.unreadDevices.map { $0 ?? "an unnamed device" }.joined(separator: ", ")
         return SyncFailure(.changesMissing, "\(status.location) lacks changes of \(names) that other devices have seen there")
     }
@@ -202,6 +205,15 @@ extension LocalCircle {
     fileprivate func hasUnsentStatements() throws(SyncFailure) -> Bool {
         try readLedger { ledger throws(KeychainFailure) in
             try ledger.outgoingNames().contains { ObjectName($0)?.folder == .statements }
+        }
+    }
+
+    /// Remembers where the storage is now.
+    fileprivate func noteLocation(of storage: any SyncStorage) throws(SyncFailure) {
+        let location = Array(storage.location.utf8)
+        guard try readLedger({ ledger throws(KeychainFailure) in try ledger.setting(.storage) }) != location else { return }
+        try attempt { () throws(KeychainFailure) in
+            try keychain.synchronize { ledger, _ throws(KeychainFailure) in try ledger.set(.storage, to: location) }
         }
     }
 
