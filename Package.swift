@@ -191,7 +191,7 @@ let package = Package(
         .testTarget(
             name: "KeychainSyncEtcdTests",
             dependencies: [
-                "KeychainSyncEtcd", "KeychainSync", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport",
+                "KeychainSyncEtcd", "KeychainSync", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport",
                 .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(platforms: linux, traits: ["Etcd"])),
                 .product(
                     name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
