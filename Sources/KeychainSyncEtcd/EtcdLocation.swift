@@ -33,7 +33,7 @@ struct EtcdLocation: Hashable, Sendable {
             (self.host, self.port) = (host, port)
         }
 
-        private static let nameCharacters = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.".utf8)
+        private static let nameCharacters = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._".utf8)
 
         var description: String { (kind == .ipv6 ? "[\(host)]" : host) + ":\(port)" }
     }

@@ -172,8 +172,8 @@ package struct EtcdOptions: Sendable {
     package var heartbeatSeconds = 10.0
     /// Seconds between two hints because the revision has grown although no change was reported, or because there is no watch.
     package var checkSeconds = 60.0
-    /// How long a listing of any number of objects may take, in seconds.
-    package var listingSeconds: UInt32 = 300
+    /// How long a listing of any number of objects may take, in seconds: an agent waits a minute for each call.
+    package var listingSeconds: UInt32 = 50
     /// The keys in a response to a listing: each needs 200 to 600 bytes, and gRPC accepts 4 MiB.
     package var pageLength = 5_000
 

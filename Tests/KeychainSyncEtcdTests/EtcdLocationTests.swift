@@ -15,10 +15,10 @@ func synchronize(through location: String) async throws {
 struct EtcdLocationTests {
     @Test("Hosts, ports, and the path")
     func address() throws {
-        let location = try EtcdLocation("etcd://db1.example.com,db2:4001,10.0.0.7,[2001:db8::1]:5000,[::1]/fleet//eu/")
+        let location = try EtcdLocation("etcd://db1.example.com,db_2:4001,10.0.0.7,[2001:db8::1]:5000,[::1]/fleet//eu/")
         #expect(
             location.endpoints.map(\.description) == [
-                "db1.example.com:2379", "db2:4001", "10.0.0.7:2379", "[2001:db8::1]:5000", "[::1]:2379",
+                "db1.example.com:2379", "db_2:4001", "10.0.0.7:2379", "[2001:db8::1]:5000", "[::1]:2379",
             ])
         #expect(location.endpoints.map(\.kind) == [.name, .name, .ipv4, .ipv6, .ipv6])
         #expect(location.path == "/fleet/eu")

@@ -78,7 +78,7 @@ final class AgentLoop {
             if isStopping { return }
             // An agent that is started again after its device was removed says so, too.
             if await host.isRemoved { throw Self.removed }
-            if endsWhenQuiet, !isRoundDue, !hasProgressed {
+            if endsWhenQuiet, !isRoundDue, appeared.isEmpty, !hasProgressed {
                 if let roundError { throw SyncFailure(.storage, roundError.reason) }
                 if let roundAlarm { throw roundAlarm }
                 return
