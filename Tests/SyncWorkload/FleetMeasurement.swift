@@ -161,5 +161,5 @@ private final class CountingStorage: SyncStorage {
     }
 
     func remove(_ name: String) async throws(SyncStorageError) { try await storage.remove(name) }
-    func changes() -> AsyncStream<Void> { storage.changes() }
+    func changes() -> AsyncStream<SyncStorageChange> { storage.changes() }
 }
