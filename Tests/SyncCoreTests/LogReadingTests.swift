@@ -72,6 +72,8 @@ import Testing
 
     @Test func `batches that a hint names are read without a listing, and a hint that was lost begins a round`() throws {
         var bench = try EngineBench()
+        // The statement with the key of the lane.
+        try bench.sendChanges(count: 1)
         try bench.exchange([0, 1])
         var known = Set(bench.objects.keys)
         func isListing(_ effect: SyncEffect) -> Bool { if case .list = effect { true } else { false } }

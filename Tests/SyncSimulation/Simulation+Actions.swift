@@ -71,7 +71,7 @@ extension Simulation {
             storage.show(name, to: index)
             shown.append(name)
         }
-        guard let shownBatch = shown.first(where: { $0.hasPrefix("b/") }), random.chance(0.5) else { return step(index, .wake) }
+        guard let shownBatch = shown.first(where: { $0.hasPrefix("b/") }), random.chance(0.2) else { return step(index, .wake) }
         // The hints name batches, of which some may be late, repeated, or not there yet. Those of other objects are late.
         counters.count(.hintedBatches)
         let hinted = shown.filter { $0.hasPrefix("b/") && random.chance(0.9) } + [random.chance(0.3) ? storage.names[0] : shownBatch]
