@@ -53,6 +53,38 @@ struct AbsorptionTests {
         #expect(bench.value(1, 9) == 9)
     }
 
+    /// Their rows can be removed only once all local writes are known.
+    @Test("What a checkpoint that was given up has shown is gone, although programs write meanwhile, and the next one shows it again")
+    func givenUpBesideWrites() throws {
+        var shownCount = 0
+        for index in 0..<8 {
+            var limits = SyncLimits()
+            limits.foldedRecords = 1
+            var bench = try EngineBench(limits: limits)
+            bench.put(0, 1, date: 5, value: 1)
+            bench.put(0, 2, date: 5, value: 2, .whenUnlocked)
+            for _ in 0..<4 { try bench.run(0) }
+            try bench.replaceBatchesByCheckpoint(of: 0)
+            let pieces = bench.objects.keys.filter { $0.hasPrefix("p/") }.sorted()
+            guard index < pieces.count else { break }
+            bench.objects[pieces[index]] = [1]
+            for _ in 0..<3 { try bench.run(1) }
+            guard bench.value(1, 1) == 1, bench.value(1, 2) == nil else { continue }
+            shownCount += 1
+            for number in 10..<30 { bench.put(1, number, date: 6, value: UInt64(number)) }
+            for _ in 0..<3 { try bench.run(1) }
+            for _ in 0..<10 { try bench.run(1) }
+
+            bench.put(0, 3, date: 7, value: 3)
+            bench.now += 2 * 86_400
+            for _ in 0..<4 { try bench.run(0) }
+            try bench.replaceBatchesByCheckpoint(of: 0)
+            for _ in 0..<6 { try bench.run(1) }
+            #expect((1...3).allSatisfy { bench.value(1, $0) == UInt64($0) })
+        }
+        #expect(shownCount > 0)
+    }
+
     /// Its own disk is lost afterwards, so no other device can say what it had read.
     @Test("What one device knows of a removed device's log by a checkpoint only is read by all")
     func marksOfCheckpoint() throws {

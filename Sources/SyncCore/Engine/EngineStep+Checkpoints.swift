@@ -146,6 +146,11 @@ extension EngineStep {
             observe(.abandonedAbsorption)
             try endAbsorption()
         }
+        guard isFolded else {
+            // Their rows cannot be removed yet: a program may have written to them. It is done before the next absorption, as after a restart.
+            if engine.memory.absorption == nil { try ledger.set(.absorption, to: []) }
+            return
+        }
         let absorption = engine.memory.absorption
         let uncovered = try publishedVersions { origin, _ throws(KeychainFailure) in
             if absorption?.covers(origin) == true { return false }
