@@ -110,7 +110,7 @@ extension AsyncStream<SyncStorageChange> {
         AsyncStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
             let end = begin { change in
                 if case .dropped(let dropped) = continuation.yield(change) {
-                    continuation.yield(dropped == .replaced ? .replaced : .unknown)
+                    continuation.yield(dropped.merged(with: .unknown))
                 }
             }
             continuation.onTermination = { _ in end() }

@@ -199,10 +199,10 @@ struct Merge {
             let other = live.filter({ $0.reference.origin != nil }).max(by: Self.isOrdered),
             try items.isAvailable(other.lane), try items.isAvailable(version.lane)
         else { return nil }
-        // The date is not known yet if the class was locked when the row was folded.
-        let row =
-            try version.date == nil ? version.item.map { item throws(KeychainFailure) in try items.summary(of: item)?.date } ?? nil : nil
-        guard (other.date ?? .infinity) >= version.date ?? row ?? .infinity else { return nil }
+        // The ledger does not have it if the class was locked when the row was folded.
+        var date = version.date
+        if date == nil, let item = version.item { date = try items.summary(of: item)?.date }
+        guard (other.date ?? .infinity) >= date ?? .infinity else { return nil }
         try ledger.remove(version.reference)
         return live.remove(at: index)
     }

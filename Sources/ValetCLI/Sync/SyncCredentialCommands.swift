@@ -26,7 +26,7 @@ struct SyncCredentialCreateCommand: ParsableCommand {
             The credential is written to standard output, which must not be a terminal, or to a new file, and is stored nowhere else. Everything \
             that can read it can read all shared items.
 
-            Machines refuse it when it has expired. That does not end the access of a thief, who can set a clock back: `valet sync remove` does. To \
+            Machines refuse it when it has expired. A thief can set a clock back, and loses access only by `valet sync remove`. To \
             replace a credential, create another one, give it to the machines, and remove this one.
             """
     )
