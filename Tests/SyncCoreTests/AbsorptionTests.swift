@@ -28,8 +28,29 @@ struct AbsorptionTests {
         #expect(bench.objects.keys.count { $0.hasPrefix("c/") } == checkpoints + 1)
     }
 
-    @Test("An author whose checkpoints were absorbed comes before one whose checkpoint never was, also for an agent that runs for moments")
-    func absorbedBefore() throws {
+    /// A program of a member's may be altered for a while, so an author of useless checkpoints may write a good one later.
+    @Test("However many checkpoints of an author were of no use, a good one of it is absorbed at its next turn")
+    func goodAfterUseless() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        func forge(by author: Int, _ bench: inout EngineBench) throws {
+            _ = try bench.forgeCheckpoint(
+                of: author, covering: [bench.madeUpBatch(of: author)], adding: .versions([]), forging: .withoutContent)
+        }
+        bench.put(0, 2, date: 5, value: 2, .whenUnlocked)
+        try bench.exchange([0, 1, 2])
+        try forge(by: 0, &bench)
+        for _ in 0..<20 { try bench.exchange([0, 1]) }
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0])
+        try bench.replaceBatchesByCheckpoint(of: 0)
+        try forge(by: 2, &bench)
+        // A useless checkpoint is given up after two rounds.
+        for _ in 0..<5 { try bench.run(1) }
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    @Test("A checkpoint of no use delays a good one by one turn only, also for an agent that runs for moments")
+    func oneTurn() throws {
         var bench = try EngineBench([.owner, .owner, .owner])
         for round in 1...4 {
             bench.put(0, round, date: 5, value: UInt64(round), .whenUnlocked)

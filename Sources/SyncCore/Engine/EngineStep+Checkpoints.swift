@@ -95,12 +95,13 @@ extension EngineStep {
         else { return }
         // What is listed, and was read by the listing or since, needs no search of the ledger.
         let read = Set(engine.memory.listedBatches.map(\.origin).filter { !engine.memory.unread.contains($0) })
-        // Those of an author that has failed more often come after those of others, and of one author those that were begun more often.
+        // The authors take turns: a checkpoint may be of no use, and its author may offer another one each time. Of one author, those that were begun
+        // more often come later.
         var seen = try seenCheckpoints()
         let ranked = completeCheckpoints.enumerated().map { (rank: $0.offset, entry: $0.element) }.sorted {
             let (left, right) = ($0.entry.checkpoint, $1.entry.checkpoint)
             let (leftCount, rightCount) = (seen[$0.entry.hash]?.absorptionCount ?? 0, seen[$1.entry.hash]?.absorptionCount ?? 0)
-            return (seen.failureCount(of: left.author), leftCount, $0.rank) < (seen.failureCount(of: right.author), rightCount, $1.rank)
+            return (seen.lastTurn(of: left.author), leftCount, $0.rank) < (seen.lastTurn(of: right.author), rightCount, $1.rank)
         }
         for (hash, checkpoint) in ranked.map(\.entry) where try coversUnread(checkpoint, besides: read) {
             // In the ledger, because an agent that runs for a moment at a time begins again each time.
@@ -286,9 +287,7 @@ extension EngineStep {
         }
         for mark in marks { try ledger.insert(mark, isToReport: mark.device != device) }
         try endAbsorption()
-        var seen = try seenCheckpoints()
-        seen.noteEnd(by: checkpoint.author)
-        try ledger.set(.seenCheckpoints, to: seen.encoded)
+        engine.memory.areCheckpointsDue = true
         observe(.finishedAbsorption)
     }
 

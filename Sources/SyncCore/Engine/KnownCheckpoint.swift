@@ -58,9 +58,8 @@ struct Absorption {
 /// The checkpoints that this device has seen in the storage, as stored in the ledger.
 struct SeenCheckpoints: Equatable {
     private var entries: [CheckpointHash: Entry] = [:]
-    /// How many more absorptions of an author's checkpoints were begun than ended, also of checkpoints that are gone: an author can offer another
-    /// one each time.
-    private var failures: [DeviceID: UInt64] = [:]
+    /// The last absorption of each author's checkpoints, numbered in the order in which absorptions were begun; also of checkpoints that are gone.
+    private var lastTurns: [DeviceID: UInt64] = [:]
 
     struct Entry: Equatable {
         /// When this device saw it first.
@@ -75,16 +74,12 @@ struct SeenCheckpoints: Equatable {
 
     mutating func note(_ hash: CheckpointHash, at seconds: Double) { entries[hash, default: Entry(seconds: seconds)].seconds = seconds }
 
-    func failureCount(of author: DeviceID) -> UInt64 { failures[author] ?? 0 }
+    /// Returns the number of the last absorption of a checkpoint of this author; 0 if there was none.
+    func lastTurn(of author: DeviceID) -> UInt64 { lastTurns[author] ?? 0 }
 
     mutating func noteBeginning(of hash: CheckpointHash, by author: DeviceID, at seconds: Double) {
         entries[hash, default: Entry(seconds: seconds)].absorptionCount += 1
-        failures[author, default: 0] += 1
-    }
-
-    mutating func noteEnd(by author: DeviceID) {
-        let count = failureCount(of: author)
-        failures[author] = count > 1 ? count - 1 : nil
+        lastTurns[author] = (lastTurns.values.max() ?? 0) &+ 1
     }
 
     mutating func keepOnly(_ hashes: [CheckpointHash]) {
@@ -94,10 +89,10 @@ struct SeenCheckpoints: Equatable {
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = [1]
-        bytes.append(count: failures.count)
-        for (author, count) in failures.sorted(by: { $0.key < $1.key }).prefix(Int(UInt16.max)) {
+        bytes.append(count: lastTurns.count)
+        for (author, turn) in lastTurns.sorted(by: { $0.key < $1.key }).prefix(Int(UInt16.max)) {
             bytes.append(author)
-            bytes.append(littleEndian: count)
+            bytes.append(littleEndian: turn)
         }
         for (hash, entry) in entries.sorted(by: { $0.key < $1.key }) {
             bytes.append(hash)
@@ -112,7 +107,7 @@ struct SeenCheckpoints: Equatable {
         try reader.version(1)
         for _ in 0..<(try reader.count(ofElementsOf: 24)) {
             let author = DeviceID(try reader.identifier())
-            failures[author] = try reader.uint64()
+            lastTurns[author] = try reader.uint64()
         }
         while reader.remaining > 0 {
             let hash = try reader.hash()
