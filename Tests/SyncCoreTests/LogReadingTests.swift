@@ -88,6 +88,37 @@ import Testing
         #expect(try bench.step(1, .appeared([last])).contains(.wake(at: bench.now)))
     }
 
+    /// What a listing costs grows with the storage.
+    @Test func `a change lists no batches, and a round follows once their number has grown`() throws {
+        var bench = try EngineBench()
+        try bench.sendChanges(count: 1)
+        var roundCount = 0
+        for value in 2...200 {
+            bench.put(0, 1, date: bench.now + Double(value), value: UInt64(value))
+            let effects = try bench.run(0, .itemsChanged)
+            #expect(effects.contains(.list(.statements)) && !effects.contains(.list(.batches)))
+            #expect(effects.count { if case .create = $0 { true } else { false } } == 1)
+            guard effects.contains(.wake(at: bench.now)) else { continue }
+            roundCount += 1
+            try bench.run(0)
+        }
+        #expect(roundCount == 3)
+        try bench.run(1)
+        #expect(bench.value(1, 1) == 200)
+    }
+
+    /// A batch that waits for its key, or a checkpoint that cannot be absorbed, is looked at in a round only.
+    @Test func `an unlock begins a round`() throws {
+        var bench = try EngineBench()
+        try bench.sendChanges(count: 1)
+        try bench.exchange([0, 1])
+        bench.lock(1, [.whenUnlocked])
+        #expect(try !bench.step(1, .itemsChanged).contains(.wake(at: bench.now)))
+        bench.lock(1, [])
+        #expect(try bench.step(1, .itemsChanged).contains(.wake(at: bench.now)))
+        #expect(try !bench.step(1, .itemsChanged).contains(.wake(at: bench.now)))
+    }
+
     @Test func `of a log that cannot be opened, one batch is read in each round`() throws {
         var bench = try EngineBench()
         for value in 1...10 {

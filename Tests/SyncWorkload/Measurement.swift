@@ -48,7 +48,10 @@ struct Measurement {
     }
 
     /// Measures only the time from a write to the value on the other device, beside the time from an object to its hint.
-    func measureDelay() async throws {
+    ///
+    /// And the processor time of a change, for both agents and the waiting, among the first and among the last ones: the batches in the storage
+    /// become more with each.
+    func measureDelay(changeCount: Int) async throws {
         try await start()
         var hints = storage.changes().makeAsyncIterator()
         var durations: [Double] = []
@@ -63,9 +66,20 @@ struct Measurement {
         }
         durations = durations.dropFirst(20).sorted()
         print("from an object to its hint: median \(durations[100]) ms, p99 \(durations[198]) ms")
-        try await whileAgentsRun { durations = try await durationsOfChanges(520) { "change \($0)" } }
-        durations = durations.dropFirst(20).sorted()
-        print("from a write to the value on the other device: median \(durations[250]) ms, p99 \(durations[495]) ms")
+        try await whileAgentsRun {
+            _ = try await durationsOfChanges(20) { "warm-up \($0)" }
+            var remaining = changeCount
+            while remaining > 0 {
+                let count = min(500, remaining)
+                let usage = Self.processorSeconds()
+                durations = try await durationsOfChanges(count) { "change \(remaining) \($0)" }.sorted()
+                remaining -= count
+                let milliseconds = ((Self.processorSeconds() - usage) * 1_000_000 / Double(count)).rounded() / 1_000
+                print(
+                    "from a write to the value on the other device: median \(durations[count / 2]) ms, p99 \(durations[count * 99 / 100]) ms, \(milliseconds) ms of CPU"
+                )
+            }
+        }
     }
 
     private func whileAgentsRun(_ body: () async throws -> Void) async throws {
@@ -123,7 +137,7 @@ struct Measurement {
             try one.change(number % itemCount, value: value(number))
             while try other.value(number % itemCount) != value(number) {
                 guard milliseconds(since: start) < 30_000 else { throw Failure("a change did not arrive") }
-                try await Task.sleep(for: .milliseconds(1))
+                try await Task.sleep(for: .microseconds(200))
             }
             durations.append(milliseconds(since: start))
         }

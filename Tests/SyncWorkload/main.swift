@@ -12,7 +12,7 @@ let usage = """
            SyncWorkload settle ROOT DEVICE SECONDS      synchronizes until nothing is left to do, with a clock that is ahead
            SyncWorkload compare ROOT                    compares the devices with each other and with the logs
            SyncWorkload measure ROOT ITEMS              measures two devices with one folder
-           SyncWorkload delay ROOT ITEMS                measures the time from a write to the value on another device
+           SyncWorkload delay ROOT ITEMS COUNT          measures the time from a write to the value on another device, COUNT times
            SyncWorkload fleet ROOT MACHINES             measures a writer and machines that share one credential
     """
 
@@ -37,7 +37,7 @@ do {
             for failure in failures.prefix(5) { print("  \(failure)") }
         }
         exit(comparison.failureCount == 0 ? 0 : 1)
-    case ("delay", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).measureDelay()
+    case ("delay", 4, 2): try await Measurement(in: root, itemCount: numbers[0]).measureDelay(changeCount: numbers[1])
     case ("fleet", 3, 1): try await FleetMeasurement(in: root, machineCount: numbers[0]).run()
     case ("measure", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).run()
     default:

@@ -96,12 +96,11 @@ final class AgentLoop {
             case .timer:
                 timer = nil
                 isRoundDue = true
-            case .ended(let event, let error):
+            case .ended(let followers, let error):
                 callCount -= 1
                 note(error)
-                if case .created = event { hasProgressed = true }
-                noteProgress(event)
-                if let event { events.append(event) }
+                for event in followers { noteProgress(event) }
+                events += followers
             case .stop: isStopping = true
             }
         }
@@ -127,13 +126,14 @@ final class AgentLoop {
         return events[..<max(end, events.startIndex + 1)]
     }
 
-    private func noteProgress(_ event: SyncEvent?) {
+    private func noteProgress(_ event: SyncEvent) {
         switch event {
-        case .read, .created:
-            doneCount += 1
-            reportProgress?(doneCount)
-        case .wake, .itemsChanged, .listed, .appeared, .failed, .command, nil: break
+        case .created: hasProgressed = true
+        case .read: break
+        case .wake, .itemsChanged, .listed, .appeared, .failed, .command: return
         }
+        doneCount += 1
+        reportProgress?(doneCount)
     }
 
     /// Notes the names of new batches; whatever else has changed is found by a round.
@@ -157,7 +157,8 @@ final class AgentLoop {
                 appeared.insert(name)
             }
         }
-        if appeared.count > SyncStorageChange.largestNameCount { isRoundDue = true }
+        // What has arrived may end the reason of an alarm, which only a round finds out.
+        if appeared.count > SyncStorageChange.largestNameCount || !areAlarmsClear { isRoundDue = true }
         // It lists them.
         if isRoundDue { appeared = [] }
     }
@@ -189,7 +190,12 @@ final class AgentLoop {
             areChangesDue = false
             isRoundFull = false
             // Most changes are of other items, or this agent's own.
-            if await host.mustLookAtItems() { try await step([.itemsChanged]) }
+            guard await host.mustLookAtItems() else { return }
+            let storage = storage
+            // The step asks for this listing. With it, what a program has written is recorded and sealed in one transaction.
+            call(orElse: [.itemsChanged]) { () async throws(SyncStorageError) in
+                [.itemsChanged, .listed(.statements, try await storage.list(.statements))]
+            }
         } else if !appeared.isEmpty {
             isRoundFull = false
             let names = appeared.sorted()
@@ -221,21 +227,22 @@ final class AgentLoop {
         let storage = storage
         switch effect {
         case .list(let folder):
-            call { () async throws(SyncStorageError) in .listed(folder, try await storage.list(folder)) }
+            call { () async throws(SyncStorageError) in [.listed(folder, try await storage.list(folder))] }
         case .read(let name, let byteCount):
             if endsWhenQuiet, readNames.insert(name).inserted { hasProgressed = true }
-            call(orElse: .failed(name)) { () async throws(SyncStorageError) in .read(name, try await storage.read(name, atMost: byteCount))
+            call(orElse: [.failed(name)]) { () async throws(SyncStorageError) in
+                [.read(name, try await storage.read(name, atMost: byteCount))]
             }
         case .create(let name, let bytes):
             if ObjectName(name)?.folder == .batches { created.insert(name) }
-            call(orElse: .failed(name)) { () async throws(SyncStorageError) in
+            call(orElse: [.failed(name)]) { () async throws(SyncStorageError) in
                 try await storage.create(name, bytes)
-                return .created(name)
+                return [.created(name)]
             }
         case .remove(let name):
             call { () async throws(SyncStorageError) in
                 try await storage.remove(name)
-                return nil
+                return []
             }
         case .wake(let time): if time <= clock.now() { isRoundDue = true } else { wake(at: time) }
         case .alarm(.removed): throw Self.removed
@@ -244,7 +251,7 @@ final class AgentLoop {
     }
 
     private func call(
-        orElse failure: SyncEvent? = nil, _ body: @escaping @Sendable () async throws(SyncStorageError) -> SyncEvent?
+        orElse failure: [SyncEvent] = [], _ body: @escaping @Sendable () async throws(SyncStorageError) -> [SyncEvent]
     ) {
         callCount += 1
         ReportedCall(inbox, orElse: failure, body).start()
@@ -308,8 +315,8 @@ enum AgentInput: Sendable {
     case storageChanged(SyncStorageChange)
     case keychainChanged
     case timer
-    /// A call of the storage has ended; nil if nothing follows from it.
-    case ended(SyncEvent?, SyncStorageError?)
+    /// A call of the storage has ended, with the events that follow from it.
+    case ended([SyncEvent], SyncStorageError?)
     case stop
 }
 
@@ -364,12 +371,12 @@ final class AgentInbox: Sendable {
 /// A call of the storage, whose end is reported to the loop.
 private final class ReportedCall: Sendable {
     private let inbox: AgentInbox
-    private let failure: SyncEvent?
-    private let body: @Sendable () async throws(SyncStorageError) -> SyncEvent?
+    private let failure: [SyncEvent]
+    private let body: @Sendable () async throws(SyncStorageError) -> [SyncEvent]
 
     init(
-        _ inbox: AgentInbox, orElse failure: SyncEvent?,
-        _ body: @escaping @Sendable () async throws(SyncStorageError) -> SyncEvent?
+        _ inbox: AgentInbox, orElse failure: [SyncEvent],
+        _ body: @escaping @Sendable () async throws(SyncStorageError) -> [SyncEvent]
     ) {
         self.inbox = inbox
         self.failure = failure

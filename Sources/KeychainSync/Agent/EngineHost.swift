@@ -45,6 +45,8 @@ package actor EngineHost {
             var effects: [SyncEffect] = []
             // What an engine before this one had asked for is asked for again.
             for event in isContinued || events.contains(where: \.isCommand) ? events : [.wake] {
+                // What was asked for earlier in this step is answered.
+                if case .listed(let folder, _) = event { effects.removeAll { $0 == .list(folder) } }
                 effects += try engine.step(event, now: now, entropy: &entropy, in: transaction)
             }
             return effects

@@ -375,7 +375,7 @@ extension EngineStep {
         let batchOverhead = 2
         var (count, versionCount, isBatchLost) = (0, 0, false)
         let listed = Set(engine.memory.listedBatches)
-        let onTheWay = engine.memory.createdBatches.union(try ledger.outgoingNames())
+        let onTheWay = Set(try ledger.outgoingNames())
         for log in try ledger.logs() {
             for batch in try ledger.readBatches(of: log) where !covered.contains(batch.origin) {
                 count += 1

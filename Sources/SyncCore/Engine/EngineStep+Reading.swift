@@ -5,11 +5,12 @@ internal import KeychainCore
 extension EngineStep {
     /// The limit of the names that a listing may have.
     private static let largestListing = 1_000_000
+    /// The number of new batches after which the storage is listed, however few there were.
+    private static let smallestGrowth = 64
 
     mutating func noteListing(_ folder: ObjectName.Folder, _ names: [String]) throws(KeychainFailure) {
         let parsed = names.prefix(Self.largestListing).compactMap { ObjectName($0) }
         engine.memory.listedFolders.insert(folder)
-        engine.memory.areCheckpointsDue = true
         let first = folder.rawValue.utf8.first
         engine.memory.rejected = engine.memory.rejected.filter { $0.utf8.first != first }
         engine.memory.areReadsQueued = false
@@ -29,15 +30,18 @@ extension EngineStep {
                     }))
             engine.memory.withoutKey = []
             engine.memory.maySeal = true
+            engine.memory.areCheckpointsDue = true
         case .checkpoints:
             engine.memory.listedCheckpoints = Set(
                 parsed.compactMap { name in if case .checkpoint(let hash) = name { hash } else { nil } }
             ).sorted()
             forgetCheckpoints()
+            engine.memory.areCheckpointsDue = true
         case .pieces:
             engine.memory.listedPieces = Set(
                 parsed.compactMap { name in if case .piece(let hash) = name { hash } else { nil } })
             try abandonStalledAbsorption()
+            engine.memory.areCheckpointsDue = true
         case .joinMessages: effects += try InvitationRecords.clean(listed: names, now: now, in: ledger)
         }
     }
@@ -45,7 +49,7 @@ extension EngineStep {
     private mutating func noteBatches(_ listed: Set<ListedBatch>) throws(KeychainFailure) {
         let (listedBefore, unreadBefore) = (Set(engine.memory.listedBatches), engine.memory.unread)
         engine.memory.listedBatches = listed.sorted()
-        engine.memory.createdBatches = []
+        engine.memory.countAtListing = engine.memory.listedBatches.count
         engine.memory.unread = UnreadBatches()
         for batch in engine.memory.listedBatches {
             // What was read by the last listing is not looked up again.
@@ -67,16 +71,18 @@ extension EngineStep {
     /// So one change costs each device one read, and no listing of all that others have sent. Whatever else has changed is found by the next listing.
     mutating func noteAppearance(of names: [String]) throws(KeychainFailure) {
         // The first round lists them.
-        guard engine.memory.listedFolders.isSuperset(of: [.statements, .batches]) else { return effects.append(.wake(at: now)) }
+        guard engine.memory.listedFolders.contains(.batches) else { return effects.append(.wake(at: now)) }
+        let batches = names.compactMap { name in
+            if case .batch(let device, let origin)? = ObjectName(name) { ListedBatch(device: device, origin: origin) } else { nil }
+        }
+        for batch in addListed(batches) { try insertUnlessRead(batch) }
         // Of a predecessor: without a listing, the rest of the log would wait for it.
         var isHintLost = false
-        for name in names {
-            guard case .batch(let device, let origin)? = ObjectName(name) else { continue }
-            let batch = ListedBatch(device: device, origin: origin)
+        for batch in batches {
             // It may have been incomplete when it was read.
-            engine.memory.rejected.remove(name)
-            if engine.memory.listedBatches.insertSorted(batch) { try insertUnlessRead(batch) }
+            engine.memory.rejected.remove(batch.name)
             engine.memory.unread.queue(batch)
+            let origin = batch.origin
             if engine.memory.unread.contains(origin), !engine.memory.unread.isReadable(origin),
                 !engine.memory.listedBatches.contains(origin.number - 1, of: origin.log)
             {
@@ -84,6 +90,20 @@ extension EngineStep {
             }
         }
         if isHintLost { effects.append(.wake(at: now)) }
+    }
+
+    /// Adds batches to those of the last listing, and returns those that are new.
+    ///
+    /// What depends on all that is in the storage, such as whether a checkpoint is due, is decided by a listing, which takes time for each batch
+    /// there. So one is due when the batches have grown by a part of their number.
+    @discardableResult
+    mutating func addListed(_ batches: [ListedBatch]) -> [ListedBatch] {
+        let added = engine.memory.listedBatches.merge(Set(batches).sorted())
+        guard !added.isEmpty else { return [] }
+        let count = engine.memory.listedBatches.count
+        let due = engine.memory.countAtListing + max(Self.smallestGrowth, engine.memory.countAtListing / 4)
+        if count >= due, count - added.count < due { effects.append(.wake(at: now)) }
+        return added
     }
 
     /// Forgets the checkpoints that are not in the storage any more, except for the one that is being absorbed.
@@ -206,7 +226,6 @@ extension EngineStep {
     }
 
     mutating func receive(_ name: String, _ bytes: [UInt8]) throws(KeychainFailure) {
-        engine.memory.areCheckpointsDue = true
         switch ObjectName(name) {
         case .statement(let hash): try receiveStatement(hash, bytes, name: name)
         case .batch(let device, let origin):

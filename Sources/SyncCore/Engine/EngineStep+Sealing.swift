@@ -3,6 +3,19 @@ internal import KeychainCore
 
 /// Sealing local writes and notes into batches.
 extension EngineStep {
+    /// Lets local writes be sealed once the statements that are in the storage now are read: one of them may remove a device.
+    ///
+    /// Of the batches, those that this device knows of are enough: it lists them when it starts. Listing them again would take time for each one.
+    mutating func beginSealing() {
+        effects.append(.list(.statements))
+        engine.memory.listedFolders.remove(.statements)
+        if engine.memory.listedFolders.contains(.batches) {
+            engine.memory.maySeal = true
+        } else {
+            effects.append(.list(.batches))
+        }
+    }
+
     /// Seals the pending versions of each lane whose keys are available.
     ///
     /// Before, the device reads what it can see of its own logs: it may have been restored from a snapshot, or be a clone.

@@ -38,7 +38,7 @@ struct EngineStep {
     mutating func run(_ event: SyncEvent) throws(KeychainFailure) {
         try loadStatements()
         let waits = engine.memory.waits
-        try dropUnavailableKeys()
+        try noteAvailableLanes()
         // The statements that make this device a reader may not be read yet.
         merge.sharesWrites = !(engine.isReader || ownRole == .reader) || isPlanted(.sharesWritesOfReaders)
         merge.former = try formerVersions()
@@ -62,8 +62,7 @@ struct EngineStep {
             engine.memory.unsendable = []
             setNothingAside()
             try settleWaiting()
-            effects += [.list(.statements), .list(.batches)]
-            engine.memory.listedFolders.subtract([.statements, .batches])
+            beginSealing()
         case .listed(let folder, let names): try noteListing(folder, names)
         case .appeared(let names): try noteAppearance(of: names)
         case .read(let name, let bytes):
@@ -79,7 +78,7 @@ struct EngineStep {
             }
         case .created(let name):
             engine.memory.creating.remove(name)
-            if case .batch = ObjectName(name) { engine.memory.createdBatches.insert(name) }
+            if case .batch(let device, let origin)? = ObjectName(name) { addListed([ListedBatch(device: device, origin: origin)]) }
             try ledger.removeOutgoing(name)
         case .failed(let name):
             // Neither an object that cannot be created, because the storage is full, nor one that cannot be read is tried again before the next round.
@@ -97,8 +96,7 @@ struct EngineStep {
                 try boxMissingKeys()
                 try noteCredentials()
             }
-            // What is found after the last listing of a round is sealed in the next one.
-            if foldedCount > 0, !event.beginsRound, !engine.memory.maySeal { effects.append(.wake(at: now)) }
+            if foldedCount > 0, !event.beginsRound, !engine.memory.maySeal { beginSealing() }
             try sealPending()
             try maintainAbsorption()
         } else {
@@ -167,8 +165,13 @@ struct EngineStep {
         }
     }
 
-    private mutating func dropUnavailableKeys() throws(KeychainFailure) {
-        for lane in Lane.allCases where try !items.isAvailable(lane) {
+    /// Forgets the keys of lanes that were locked, and begins a round once one is unlocked: anything may have waited for it.
+    private mutating func noteAvailableLanes() throws(KeychainFailure) {
+        var lanes: Set<Lane> = []
+        for lane in Lane.allCases where try items.isAvailable(lane) { lanes.insert(lane) }
+        if let before = engine.memory.availableLanes, !lanes.isSubset(of: before) { effects.append(.wake(at: now)) }
+        engine.memory.availableLanes = lanes
+        for lane in Lane.allCases where !lanes.contains(lane) {
             engine.memory.openedLanes.remove(lane)
             for record in roster.laneKeys where record.lane == lane {
                 engine.memory.laneKeys[record.key] = nil

@@ -113,11 +113,15 @@ struct EngineMemory {
     var laneKeys: [LaneKeyID: SharedSecretBytes] = [:]
     /// The lanes of which all keys are opened that this device can open with these statements.
     var openedLanes: Set<Lane> = []
+    /// The lanes that were not locked in the last step; nil before the first one.
+    var availableLanes: Set<Lane>?
 
     /// The objects in the storage, by the last listing of each folder.
+    ///
+    /// Also batches that were created since, by this device or, as the storage has told, by others.
     var listedBatches: [ListedBatch] = []
-    /// The names of this device's batches that were created since the batches were listed.
-    var createdBatches: Set<String> = []
+    /// The number of batches in the last listing.
+    var countAtListing = 0
     var unread = UnreadBatches()
     var listedStatements: Set<StatementHash> = []
     /// When the last listing of statements has arrived, in seconds since 2001-01-01 00:00:00 UTC.
@@ -129,7 +133,7 @@ struct EngineMemory {
     var listedFolders: Set<ObjectName.Folder> = []
     /// Whether the last listing of statements came after the keys were looked at.
     var areKeysDue = false
-    /// Whether the last listing of batches came after the last sealing.
+    /// Whether local writes, or a round, have come after the last sealing.
     var maySeal = false
     /// The batches of this device's own logs that it could not read when it last began or continued to wait; nil if the wait has to be looked at again.
     ///
@@ -152,7 +156,7 @@ struct EngineMemory {
 
     var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
     var absorption: Absorption?
-    /// Whether a listing or an object has arrived since checkpoints were looked at.
+    /// Whether the storage was listed since checkpoints were looked at.
     var areCheckpointsDue = false
     var waits = Waits()
 

@@ -137,12 +137,27 @@ struct ListedBatch: Hashable, Comparable {
 
 /// Batches in ascending order.
 extension [ListedBatch] {
-    /// Inserts a batch; returns false if it was there.
-    mutating func insertSorted(_ batch: ListedBatch) -> Bool {
-        let index = firstIndex { !($0 < batch) }
-        guard index == endIndex || self[index] != batch else { return false }
-        insert(batch, at: index)
-        return true
+    /// Inserts batches, which are in ascending order too, and returns those that were not there.
+    mutating func merge(_ batches: [ListedBatch]) -> [ListedBatch] {
+        let added = batches.filter { batch in
+            let index = firstIndex { !($0 < batch) }
+            return index == endIndex || self[index] != batch
+        }
+        guard let first = added.first else { return [] }
+        let start = firstIndex { !($0 < first) }
+        let later = self[start...]
+        removeSubrange(start...)
+        var (index, next) = (later.startIndex, 0)
+        while index < later.endIndex || next < added.count {
+            if next == added.count || index < later.endIndex && later[index] < added[next] {
+                append(later[index])
+                index += 1
+            } else {
+                append(added[next])
+                next += 1
+            }
+        }
+        return added
     }
 
     /// Whether there is a batch of that log and number.

@@ -48,32 +48,36 @@ package enum ObjectName: Hashable, Sendable {
     package init?(_ text: String) {
         guard text.utf8.count <= Self.largestByteCount else { return nil }
         let characters = Array(text.utf8)
-        // Digits are lower-case in names: two names of one object would be two objects.
-        guard !characters.contains(where: { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) else { return nil }
-        let parts = characters.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        guard parts.count >= 2, parts[0].count == 1 else { return nil }
-        switch (parts[0].first, parts.count) {
-        case (UInt8(ascii: "m"), 2):
-            guard let hash = ObjectHash(hexadecimalDigits: parts[1]) else { return nil }
+        // Digits are lower-case in names: two names of one object would be two objects. A listing may have 10^6 names, so the parts are at fixed places.
+        for character in characters where character >= UInt8(ascii: "A") && character <= UInt8(ascii: "Z") { return nil }
+        guard characters.count > 2, characters[1] == Self.slash else { return nil }
+        let rest = characters[2...]
+        switch characters[0] {
+        case UInt8(ascii: "m"):
+            guard let hash = ObjectHash(hexadecimalDigits: rest) else { return nil }
             self = .statement(hash)
-        case (UInt8(ascii: "c"), 2):
-            guard let hash = ObjectHash(hexadecimalDigits: parts[1]) else { return nil }
+        case UInt8(ascii: "c"):
+            guard let hash = ObjectHash(hexadecimalDigits: rest) else { return nil }
             self = .checkpoint(hash)
-        case (UInt8(ascii: "p"), 2):
-            guard let hash = ObjectHash(hexadecimalDigits: parts[1]) else { return nil }
+        case UInt8(ascii: "p"):
+            guard let hash = ObjectHash(hexadecimalDigits: rest) else { return nil }
             self = .piece(hash)
-        case (UInt8(ascii: "j"), 3):
-            guard let invitation = Identifier128(hexadecimalDigits: parts[1]), let hash = ObjectHash(hexadecimalDigits: parts[2])
+        case UInt8(ascii: "j"):
+            guard rest.count == 97, rest[34] == Self.slash, let invitation = Identifier128(hexadecimalDigits: rest[2..<34]),
+                let hash = ObjectHash(hexadecimalDigits: rest[35...])
             else { return nil }
             self = .joinMessage(InvitationID(invitation), hash)
-        case (UInt8(ascii: "b"), 4):
-            guard let device = Identifier128(hexadecimalDigits: parts[1]), let log = Identifier128(hexadecimalDigits: parts[2]),
-                let (number, hash) = Self.numberAndHash(parts[3])
+        case UInt8(ascii: "b"):
+            guard rest.count == 115, rest[34] == Self.slash, rest[67] == Self.slash,
+                let device = Identifier128(hexadecimalDigits: rest[2..<34]), let log = Identifier128(hexadecimalDigits: rest[35..<67]),
+                let (number, hash) = Self.numberAndHash(rest[68...])
             else { return nil }
             self = .batch(device: DeviceID(device), origin: Origin(log: LogID(log), number: number, hash: hash))
         default: return nil
         }
     }
+
+    private static let slash = UInt8(ascii: "/")
 
     /// No name is longer: three identifiers, a number, and separators.
     private static let largestByteCount = 160
