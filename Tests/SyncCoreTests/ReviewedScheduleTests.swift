@@ -346,4 +346,37 @@ struct ReviewedScheduleTests {
             #expect(bench.copyCount(device) == 0)
         }
     }
+
+    /// Owner 0 admits 2, which admits 3, while owner 1 removes 0 and admits 3 too.
+    ///
+    /// Device 3 removes 2, and seals a change under a key that it makes after that. Then the removal turns out to be void, and 2 to be no member.
+    @Test("What a device has sealed before its first admission turned out to be void is read by a device that joined elsewhere")
+    func keyOfVoidBranch() throws {
+        var bench = try EngineBench([.owner, .owner])
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        let atFirst = Set(bench.objects.keys)
+        let two = try bench.admit(by: 0)
+        try bench.run(two)
+        let three = try bench.admit(by: two)
+        try bench.run(three)
+        try bench.run(three, .command(.remove(bench.machines[two].id)))
+        bench.put(three, 2, date: 6, value: 2)
+        try bench.run(three)
+        let branch = Set(bench.objects.keys).subtracting(atFirst)
+        bench.hidden[1] = branch
+        try bench.run(1, .command(.remove(bench.machines[0].id)))
+        try bench.run(1, .command(.admit(bench.machines[three].keys.publicKeys, .owner)))
+        let four = try bench.admit(by: 1)
+        bench.hidden[four] = branch
+        try bench.exchange([1, four])
+
+        bench.hidden = [:]
+        for _ in 0..<3 { try bench.exchange([three, 1, four]) }
+        for device in [1, three, four] {
+            let members = bench.machines[device].engine?.roster?.members.keys.map(\.self) ?? []
+            #expect(Set(members) == Set([1, three, four].map { bench.machines[$0].id }))
+            #expect(bench.value(device, 1) == 1 && bench.value(device, 2) == 2)
+        }
+    }
 }

@@ -32,7 +32,7 @@ struct FaultMenu {
     /// A disk loses rows, copies, and records of changes.
     var damages: Bool
     /// The weight of each action, by `Action.rawValue`.
-    let weights: [Int]
+    private(set) var weights: [Int]
 
     init(_ random: inout SeededGenerator) {
         isStale = random.chance(0.4)
@@ -82,5 +82,21 @@ struct FaultMenu {
             weights[9] *= 6
         }
         self.weights = weights
+    }
+
+    mutating func restrict(to schedules: Simulation.Schedules) {
+        switch schedules {
+        case .all: return
+        case .benign:
+            removesDevices = false
+            hasOldPrograms = false
+            guardsDeletions = false
+        case .removals:
+            removesDevices = true
+            admitsDevices = true
+            weights[9] = 20
+        }
+        (restores, clones, losesObjects, isHostile) = (false, false, false, false)
+        (rollsBack, usesRecoveryKit, damages) = (false, false, false)
     }
 }

@@ -304,34 +304,21 @@ extension Simulation {
     /// Notes the devices whose admission by a removed device no other remaining device knows.
     ///
     /// It counts only if one of them learns of it before it learns of the removal. Devices whose admissions are in doubt do not vouch for each
-    /// other.
+    /// other, nor for the devices that they admit: these know them by the doubtful admission only.
     mutating func noteDoubtfulAdmissions() {
-        let doubtful = devices.indices.filter { isInDoubt($0) }
-        var trusted = Set(remaining.filter { !devices[$0].mayBeVoid }).subtracting(doubtful)
-        // A witness that is restored from a snapshot forgets what it has seen.
-        var isChanged = !faults.restores && !faults.clones
-        while isChanged {
-            isChanged = false
-            for joiner in doubtful where !trusted.contains(joiner) && !devices[joiner].mayBeVoid && !devices[joiner].isRemoved {
-                // A reader states nothing.
-                let hasWitness = trusted.contains { devices[$0].role.mayWrite && !isSponsored($0, by: joiner) && isListed(joiner, by: $0) }
-                if hasWitness || devices[joiner].sponsor.map({ trusted.contains($0) }) == true {
-                    trusted.insert(joiner)
-                    isChanged = true
-                }
-            }
+        // A reader states nothing, and a witness that is restored from a snapshot forgets what it has seen.
+        let witnesses =
+            faults.restores || faults.clones
+            ? [] : remaining.filter { devices[$0].role.mayWrite && !devices[$0].mayBeVoid && !isInDoubt($0) }
+        for joiner in devices.indices where isInDoubt(joiner) && !devices[joiner].isRemoved {
+            if !witnesses.contains(where: { isListed(joiner, by: $0) }) { devices[joiner].mayBeVoid = true }
         }
-        for joiner in doubtful where !trusted.contains(joiner) { devices[joiner].mayBeVoid = true }
     }
 
-    private func isInDoubt(_ device: Int) -> Bool {
+    /// Whether a device was admitted by a removed one, or by one that was.
+    func isInDoubt(_ device: Int) -> Bool {
         guard let sponsor = devices[device].sponsor else { return false }
         return devices[sponsor].isRemoved || devices[sponsor].mayBeVoid || isInDoubt(sponsor)
-    }
-
-    private func isSponsored(_ device: Int, by other: Int) -> Bool {
-        guard let sponsor = devices[device].sponsor else { return false }
-        return sponsor == other || isSponsored(sponsor, by: other)
     }
 
     private static func isAdmission(_ statement: Statement, of device: DeviceID) -> Bool {

@@ -142,7 +142,8 @@ extension Simulation {
 
     /// Checks that exactly the remaining devices are members, and that all devices agree.
     ///
-    /// A removal whose author was removed too is void if no other device knew of it, so whom it removed may be a member.
+    /// A removal whose author was removed too is void if no other device knew of it, so whom it removed may be a member. So is the removal of the only
+    /// witness of its author's admission, if the removal does not list what the witness has stated.
     private mutating func checkMembers() {
         // A machine that is restored from a snapshot may have forgotten a removal or an admission that it had not sent.
         guard !faults.restores, !faults.clones else { return }
@@ -151,7 +152,7 @@ extension Simulation {
         // A removed device may not have published a statement on which its removals rest; then these do not count.
         let isComplete = remaining.allSatisfy { devices[$0].engine?.roster?.missing.isEmpty == true }
         let doubtful = Set(
-            devices.filter { $0.isRemoved && (!isComplete || $0.remover.map { devices[$0].isRemoved } == true) }.map(\.id))
+            devices.filter { $0.isRemoved && (!isComplete || $0.remover.map { devices[$0].isRemoved || isInDoubt($0) } == true) }.map(\.id))
         let found = remaining.map { index in Set(devices[index].engine?.roster?.members.keys.filter { $0 != kit } ?? []) }
         for (index, members) in zip(remaining, found) {
             if members != found[0] { oracle.fail("device \(index) has other members than device \(remaining[0])") }

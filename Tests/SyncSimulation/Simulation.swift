@@ -41,7 +41,16 @@ package struct Simulation {
     /// The names of all objects that devices have sealed.
     private var checkedNames: Set<String> = []
 
+    package enum Schedules: Sendable {
+        case all
+        /// Without anything about which a person has to know: no alarm is permitted.
+        case benign
+        /// With removals of devices in most of them, and nothing that may make a device forget one.
+        case removals
+    }
+
     package struct Options: Sendable {
+        package var schedules = Schedules.all
         package var deviceCount = 6
         package var eventCount = 400
         /// Whether the report describes each step.
@@ -67,7 +76,9 @@ package struct Simulation {
         let cipherSeed = random.next()
         parts = options.parts == .simulated ? FakeParts(seed: cipherSeed) : ProductionParts()
         cipher = parts.cipher
-        faults = FaultMenu(&random)
+        var faults = FaultMenu(&random)
+        faults.restrict(to: options.schedules)
+        self.faults = faults
         nameCount = 1 + random.below(4)
         var limits = SyncLimits()
         limits.foldedRecords = random.element(of: [1, 2, 512]) ?? 512

@@ -29,6 +29,8 @@ struct SyncStormCommand {
             case "--trace": isTraced = true
             case "--production": productionInterval = 1
             case "--simulated": productionInterval = .max
+            case "--benign": options.schedules = .benign
+            case "--removals": options.schedules = .removals
             default:
                 guard let value = words.popFirst() else { return nil }
                 switch (name, UInt64(value)) {
@@ -152,7 +154,7 @@ struct SyncStormCommand {
 
 guard var command = SyncStormCommand(CommandLine.arguments.dropFirst()) else {
     print(
-        "usage: SyncStorm [--seed N] [--seeds M] [--each-state COUNT] [--events E] [--devices D] [--trace] [--production | --simulated] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
+        "usage: SyncStorm [--seed N] [--seeds M] [--each-state COUNT] [--events E] [--devices D] [--trace] [--production | --simulated] [--benign | --removals] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
     )
     exit(64)
 }

@@ -133,7 +133,7 @@ extension EngineStep {
         var wrapped: [Statement.Rekeying.WrappedKey] = []
         // Also keys that lost a race: a device that is admitted later needs them for the batches sealed under them.
         for record in roster.laneKeys.reversed()
-        where record.lane == lane && record.key != newer.id && record.mayBeGiven(toMembersOf: roster) {
+        where record.lane == lane && record.key != newer.id && record.mayBeWrapped(roster) {
             guard wrapped.count < limits.keysInStatement else { break }
             guard let older = try laneKey(record.key), try isNamed(by: record, older) else { continue }
             wrapped.append(.init(key: record.key, bytes: try cipher.wrap(older, under: newer.key)))
@@ -148,14 +148,15 @@ extension EngineStep {
         guard hasWaitedForStatements, !isHalfOfShareUsed else { return }
         for lane in Lane.allCases where roster.laneKeys.contains(where: { $0.lane == lane }) {
             guard var (record, key) = try sealingRecord(lane) else { continue }
-            if try isKeyWithheld(from: record) {
+            let isNewNeeded = try isKeyWithheld(from: record) ? true : hasKeyToWrapLater(than: record)
+            if isNewNeeded {
                 try makeKey(lane)
                 guard let made = try sealingRecord(lane) else { continue }
                 (record, key) = made
             }
             var olderKeys: [Statement.Rekeying.WrappedKey] = []
             var known: Set<LaneKeyID>?
-            for other in roster.laneKeys where other.lane == lane && other.key != record.key && other.mayBeGiven(toMembersOf: roster) {
+            for other in roster.laneKeys where other.lane == lane && other.key != record.key && other.mayBeWrapped(under: record, roster) {
                 guard olderKeys.count < limits.keysInStatement else { break }
                 guard try !isWrapped(other, in: record, under: key), let older = try laneKey(other.key), try isNamed(by: other, older)
                 else { continue }
@@ -192,6 +193,20 @@ extension EngineStep {
             let keys = known ?? keysKnown(toAuthorsOf: newest)
             guard keys.contains(record.key) else { return true }
             known = keys
+        }
+        return false
+    }
+
+    /// Whether this device has a key that may be wrapped under a new one only, because authors of the newest one had not seen a removal that is void.
+    ///
+    /// The author of such a key was admitted by a device that turned out to be no member, had seen another one like that removed, and was admitted again.
+    /// What it has sealed before cannot be read by a device that joined elsewhere.
+    private mutating func hasKeyToWrapLater(than newest: LaneKeyRecord) throws(KeychainFailure) -> Bool {
+        for record in roster.laneKeys
+        where record.lane == newest.lane && record.key != newest.key && !record.mayBeWrapped(under: newest, roster)
+            && record.excludesNoMember(of: roster) && record.excluded.isSubset(of: roster.seenRemoved)
+        {
+            if let key = try laneKey(record.key), try isNamed(by: record, key) { return true }
         }
         return false
     }

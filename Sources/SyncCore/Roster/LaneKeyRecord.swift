@@ -45,11 +45,17 @@ package struct LaneKeyRecord: Hashable, Sendable {
         return device != nil || holders.allSatisfy { roster.members[$0] != nil }
     }
 
-    /// Returns whether the key may be wrapped under one that only members have.
+    /// Returns whether the key may be wrapped under a newer one that only members have.
     ///
     /// Not if an author of the key had seen a removal that is void here. It may count for another member, which then knows who must not get the key,
-    /// and this device does not.
-    func mayBeGiven(toMembersOf roster: Roster) -> Bool { isPlanted(.wrapsForRemoved) || excluded.isSubset(of: roster.removed) }
+    /// and this device does not. But if every author of the newer key had seen it too, the removed device, which is no member here, never gets that
+    /// key either.
+    func mayBeWrapped(under newer: LaneKeyRecord? = nil, _ roster: Roster) -> Bool {
+        if isPlanted(.wrapsForRemoved) || excluded.isSubset(of: roster.removed) { return true }
+        return excludesNoMember(of: roster) && newer?.madeAfterRemovals?.isSuperset(of: excluded) == true
+    }
+
+    func excludesNoMember(of roster: Roster) -> Bool { excluded.allSatisfy { roster.members[$0] == nil } }
 
     static func records(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) -> [LaneKeyRecord] {
         var records: [LaneKeyRecord] = []

@@ -8,6 +8,8 @@ package struct Roster: Sendable {
     ///
     /// None of them is admitted again.
     package private(set) var removed: Set<DeviceID> = []
+    /// The devices in all removals that a new statement knows, also in those that do not count.
+    private(set) var seenRemoved: Set<DeviceID> = []
     /// The newest counted statements, in ascending order.
     package private(set) var heads: [StatementHash] = []
     package private(set) var counted: Set<StatementHash> = []
@@ -86,7 +88,7 @@ package struct Roster: Sendable {
             guard let keys = publicKeys[device] else { continue }
             members[device] = Member(keys: keys, role: role)
         }
-        findHeads(graph, isCounted)
+        findHeads(graph, authority, isCounted)
         for (author, head) in graph.missing where members[author]?.role.mayWrite == true {
             missing.insert(head)
         }
@@ -121,7 +123,7 @@ package struct Roster: Sendable {
         }
     }
 
-    private mutating func findHeads(_ graph: StatementGraph, _ isCounted: [Bool]) {
+    private mutating func findHeads(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) {
         var listed = graph.noNumbers
         // Most statements are listed by a later one that lists their predecessors too.
         for number in isCounted.indices.reversed() where isCounted[number] && !listed.contains(number) {
@@ -129,5 +131,8 @@ package struct Roster: Sendable {
         }
         heads = isCounted.indices.filter { isCounted[$0] && !listed.contains($0) }.map { graph.statements[$0].hash }.sorted()
         needed = Set(isCounted.indices.lazy.filter { isCounted[$0] || listed.contains($0) }.map { graph.statements[$0].hash })
+        for number in authority.removals where isCounted[number] || listed.contains(number) {
+            seenRemoved.formUnion(graph.removedDevices(number))
+        }
     }
 }
