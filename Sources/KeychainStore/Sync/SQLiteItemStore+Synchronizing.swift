@@ -45,10 +45,23 @@ extension SQLiteItemStore: SyncStore {
                 return
             }
             session.recordsChanges = false
+            try session.enlargeCache()
             outcome = .written(try body(session))
             try session.storeVersionCount()
         }
         guard let outcome else { throw KeychainFailure(.internal, "a write ended without an outcome") }
         return outcome
+    }
+}
+
+extension StoreSession {
+    /// Lets the session keep as many pages as one transaction of a synchronization changes.
+    ///
+    /// A batch has hundreds of items, each of which changes pages of several indexes. Pages that have no room are written, and read again, before
+    /// the transaction is committed.
+    fileprivate func enlargeCache() throws(KeychainFailure) {
+        guard !hasLargeCache else { return }
+        try connection.execute("PRAGMA cache_size = -24576")
+        hasLargeCache = true
     }
 }

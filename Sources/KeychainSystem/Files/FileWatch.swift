@@ -199,13 +199,24 @@ private final class Watcher: Sendable {
     private static let lastPauseMilliseconds: UInt64 = 1_024
     private static let pollingIntervalMilliseconds: UInt64 = 500
     private static let unusableIntervalMilliseconds: UInt64 = 1_000
+    /// How many events are reported at once as long as no pause is longer than the first one; those after them share a report.
+    ///
+    /// A program that stores many items writes all the time, and a report for each of its writes would take a processor.
+    private static let burstCount = 8
+    private static let burstPauseMilliseconds: UInt64 = 5
 
     func run() {
         defer { end() }
         var phase = phase(after: onEvent(.written))
+        var eventCount = 0
         while true {
             let deadline = deadline(of: phase)
             var found = waitForEvent(until: deadline)
+            eventCount = found == nil ? 0 : eventCount + 1
+            if eventCount > Self.burstCount {
+                MonotonicClock.sleep(nanoseconds: Self.burstPauseMilliseconds * 1_000_000)
+                found = [found, waitForEvent(until: .after(milliseconds: 0))].compactMap(\.self).max()
+            }
             guard !state.withLock({ $0.isCanceled }) else { return }
             switch phase {
             case .usability:
