@@ -65,7 +65,8 @@ final class EtcdHints: Sendable {
             do throws(EtcdFailure) {
                 try await cluster.withMember { client, metadata throws(EtcdFailure) in try await watch(client, metadata) }
             } catch {
-                // Another attempt follows, with another member if this one is to blame.
+                // Another attempt follows, with another member if this one is to blame. What it could not send at once, it cannot send again.
+                if case .tooLarge = error { state.withLock { $0.position = nil } }
             }
             // A watch that ends at once, again and again, may report nothing.
             if hintTime.isOver {
@@ -165,7 +166,8 @@ final class EtcdHints: Sendable {
                 return (true, state.isReplaced ? .replaced : .unknown)
             }
             if let last = message.events.last {
-                state.position?.revision = max(position.revision, last.kv.modRevision)
+                // More events of this revision may follow in another message, so a watch that is resumed reports it again.
+                state.position?.revision = max(position.revision, last.kv.modRevision - 1)
                 return (true, Self.change(message.events, root))
             }
             if message.created {

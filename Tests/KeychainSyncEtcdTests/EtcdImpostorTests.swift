@@ -77,6 +77,25 @@ struct EtcdImpostorTests {
         }
     }
 
+    @Test("A watch of which a message is too large is not resumed at the same place, and the next one reports")
+    func largeMessage() async throws {
+        let watches = Mutex(0)
+        let watch: Impostor.Watch = {
+            let count = watches.withLock { count in
+                count += 1
+                return count
+            }
+            var response = EtcdWatchResponse(clusterID: 7, revision: 5)
+            if count == 2 { response.cancelReason = String(repeating: "a", count: 5 << 20) }
+            return response
+        }
+        try await Impostor(watch: watch).run { storage in
+            var hints = storage.changes().makeAsyncIterator()
+            for _ in 0..<2 { #expect(await hints.next() != nil) }
+            #expect(watches.withLock(\.self) > 2)
+        }
+    }
+
     @Test("Watches that end at once are no reason to give no hints")
     func endedWatches() async throws {
         try await Impostor(watch: { EtcdWatchResponse(clusterID: 7, revision: 5) }, checkSeconds: 0.2).run { storage in
