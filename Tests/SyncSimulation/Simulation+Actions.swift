@@ -179,8 +179,7 @@ extension Simulation {
         else {
             return
         }
-        if faults.removesDevices, random.chance(0.5), remaining.count > 2,
-            let victim = random.element(of: remaining.filter { isListed($0, by: index) && devices[$0].id != devices[index].id }),
+        if faults.removesDevices, random.chance(0.5), remaining.count > 2, let victim = try randomVictim(of: index),
             devices.filter({ $0.isRemoved }).count < 2, try isDispensable(victim)
         {
             let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
@@ -220,6 +219,13 @@ extension Simulation {
             noteDoubtfulAdmissions()
             counters.count(.deviceAdmitted)
         }
+    }
+
+    /// A device that the person at another one removes, often one with changes that it has not sent: they are lost with it.
+    private mutating func randomVictim(of index: Int) throws -> Int? {
+        let others = remaining.filter { isListed($0, by: index) && devices[$0].id != devices[index].id }
+        guard random.chance(0.5) else { return random.element(of: others) }
+        return random.element(of: try others.filter { try hasUnsentChanges($0) }) ?? random.element(of: others)
     }
 
     /// Whether a device is in the list of members that a person sees on another one.

@@ -9,7 +9,7 @@ extension EngineStep {
     mutating func writeCheckpoint() throws(KeychainFailure) {
         for lane in Lane.allCases {
             if try !items.isAvailable(lane) { return }
-            if try areChangesPending(lane), !isPlanted(.checkpointWithPendingChanges) { return }
+            if try areChangesPending(lane), !isPlanted(.checkpointWithPendingChanges) { return observe(.delayedCheckpoint) }
         }
         var contents: [Lane: [PieceContent]] = [:]
         for lane in Lane.allCases {

@@ -11,6 +11,7 @@ package enum SyncObservation: String, CaseIterable, Sendable {
     case finishedAbsorption = "finished an absorption"
     case wroteCheckpoint = "wrote a checkpoint"
     case healed = "wrote a checkpoint because a batch was lost"
+    case delayedCheckpoint = "wrote no checkpoint because changes waited to be sent"
     case readFork = "read a second branch of a log"
     case startedNewLog = "started a new log because another machine continued the old one"
     case droppedPending = "dropped a pending version that was published already"
