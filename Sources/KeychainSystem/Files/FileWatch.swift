@@ -199,9 +199,10 @@ private final class Watcher: Sendable {
     private static let lastPauseMilliseconds: UInt64 = 1_024
     private static let pollingIntervalMilliseconds: UInt64 = 500
     private static let unusableIntervalMilliseconds: UInt64 = 1_000
-    /// How many events are reported at once as long as no pause is longer than the first one; those after them share a report.
+    /// How many events are reported one by one if each follows the one before within the first pause.
     ///
-    /// A program that stores many items writes all the time, and a report for each of its writes would take a processor.
+    /// A program that stores many items writes all the time, and a report for each of its writes would take a processor. Those that follow share a
+    /// report in each pause of a burst.
     private static let burstCount = 8
     private static let burstPauseMilliseconds: UInt64 = 5
 
