@@ -70,7 +70,8 @@ if command -v systemd-analyze >/dev/null 2>&1; then
 else
     echo "systemd-analyze is not installed, so this was not checked."
 fi
-if [ -x /usr/lib/systemd/systemd ] && unshare --mount --pid --fork --mount-proc mount --make-rprivate / 2>/dev/null; then
+if [ -x /usr/lib/systemd/systemd ] && [ -s "$stage/valet-sync.service" ] &&
+    unshare --mount --pid --fork --mount-proc sh -c 'mount --make-rprivate / && mount -t tmpfs none /run/systemd' 2>/dev/null; then
     echo "The agent of the unit synchronizes, is started again after it was killed, and ends when it is stopped."
     mkdir "$stage/manager"
     Scripts/check-unit.sh "$installed/bin/valet" "$stage/valet-sync.service" "$stage/other" "$stage/manager"

@@ -17,7 +17,7 @@ wait_until() {
 }
 
 if [ "${1:?}" != inside ]; then
-    exec unshare --mount --pid --fork --mount-proc "$0" inside "$@"
+    exec timeout --kill-after=5 180 unshare --mount --pid --fork --kill-child --mount-proc "$0" inside "$@"
 fi
 
 command=$2 unit=$3 other=$4 folder=$5
@@ -30,6 +30,9 @@ mkdir -p "$HOME/.config/systemd/user" "$XDG_RUNTIME_DIR"
 chmod 700 "$XDG_RUNTIME_DIR"
 cp "$unit" "$HOME/.config/systemd/user"
 /usr/lib/systemd/systemd --user >"$folder/log" 2>&1 &
+manager=$!
+# It removes its control groups.
+trap 'kill $manager 2>/dev/null && wait $manager || true' EXIT
 
 is() { [ "$(systemctl --user show --property "$1" --value valet-sync)" = "$2" ]; }
 has_value() {
@@ -40,7 +43,7 @@ systemctl --user enable --quiet --now valet-sync
 echo first | "$command" set --cloud Unit
 wait_until "the agent of the unit has not sent a change" has_value first
 
-kill -9 "$(systemctl --user show --property MainPID --value valet-sync)"
+systemctl --user kill --signal=KILL valet-sync
 wait_until "an agent that was killed is not started again" is SubState auto-restart
 systemctl --user restart valet-sync
 echo second | "$command" set --cloud Unit
@@ -52,4 +55,3 @@ is Result success || fail "The agent did not end well when it was stopped: $(sys
 "$command" sync leave >/dev/null
 systemctl --user start valet-sync
 wait_until "the unit of a keychain that is in no circle has not failed" is ActiveState failed
-kill %1

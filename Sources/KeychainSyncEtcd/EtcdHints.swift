@@ -17,8 +17,12 @@ final class EtcdHints: Sendable {
     /// What was seen of a cluster.
     private struct Position {
         let clusterID: UInt64
-        /// A watch is resumed after this revision.
+        /// The last revision that was seen.
         var revision: Int64
+        /// A watch is resumed with this revision.
+        ///
+        /// That of the last event, because more events of it may follow in another message.
+        var nextRevision: Int64
         /// The revision of the last hint that leads to a listing.
         var listedRevision: Int64
     }
@@ -61,12 +65,13 @@ final class EtcdHints: Sendable {
         var pause = Pause.first
         var hintTime = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
         while !Task.isCancelled {
+            let before = state.withLock { $0.position?.revision }
             let stable = Deadline.after(nanoseconds: UInt64(Pause.last * 1e9))
             do throws(EtcdFailure) {
                 try await cluster.withMember { client, metadata throws(EtcdFailure) in try await watch(client, metadata) }
             } catch {
                 // Another attempt follows, with another member if this one is to blame. What it could not send at once, it cannot send again.
-                if case .tooLarge = error { state.withLock { $0.position = nil } }
+                if case .tooLarge = error { state.withLock { if $0.position?.revision == before { $0.position = nil } } }
             }
             // A watch that ends at once, again and again, may report nothing.
             if hintTime.isOver {
@@ -141,7 +146,7 @@ final class EtcdHints: Sendable {
         request.createRequest.rangeEnd = Data(etcdEnd(of: root))
         // A response is then no larger than a request may be.
         request.createRequest.fragment = true
-        if let position = state.withLock({ $0.position }) { request.createRequest.startRevision = position.revision + 1 }
+        if let position = state.withLock({ $0.position }) { request.createRequest.startRevision = position.nextRevision }
         return request
     }
 
@@ -161,13 +166,13 @@ final class EtcdHints: Sendable {
                     state.isReplaced = true
                     return (false, nil)
                 }
-                state.position = Position(clusterID: id, revision: revision, listedRevision: revision)
+                state.position = Position(clusterID: id, revision: revision, nextRevision: revision + 1, listedRevision: revision)
                 defer { state.isReplaced = false }
                 return (true, state.isReplaced ? .replaced : .unknown)
             }
             if let last = message.events.last {
-                // More events of this revision may follow in another message, so a watch that is resumed reports it again.
-                state.position?.revision = max(position.revision, last.kv.modRevision - 1)
+                state.position?.revision = max(position.revision, last.kv.modRevision)
+                state.position?.nextRevision = max(position.nextRevision, last.kv.modRevision)
                 return (true, Self.change(message.events, root))
             }
             if message.created {
@@ -186,6 +191,7 @@ final class EtcdHints: Sendable {
             }
             guard revision > position.listedRevision, state.checkTime.isOver else { return (true, nil) }
             state.position?.revision = max(position.revision, revision)
+            state.position?.nextRevision = max(position.nextRevision, revision + 1)
             state.position?.listedRevision = revision
             state.checkTime = Deadline.after(nanoseconds: UInt64(options.checkSeconds * 1e9))
             return (true, .unknown)

@@ -30,6 +30,8 @@ package struct SimulatedDevice {
     var sponsor: Int?
     /// Whether no other device knew of the admission when its author was removed, so that it may count or not.
     var mayBeVoid = false
+    /// Whether its removal may be void, because the remover was admitted by a removed device, or by this one.
+    var isRemovalInDoubt = false
     package var role = DeviceRole.owner
     package var alarms: Set<SyncAlarm> = []
     /// The log of each lane in which this machine has published the last batch.

@@ -184,6 +184,9 @@ extension Simulation {
         {
             let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
             for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (true, index) }
+            // What the removal lists may show no other admission of its author.
+            let isInDoubt = isInDoubt(index)
+            for machine in machines { devices[machine].isRemovalInDoubt = isInDoubt }
             noteDoubtfulAdmissions()
             step(index, .command(.remove(devices[victim].id)))
             guard devices[index].engine?.roster?.removed.contains(devices[victim].id) == true else {
@@ -322,7 +325,7 @@ extension Simulation {
     }
 
     /// Whether a device was admitted by a removed one, or by one that was.
-    func isInDoubt(_ device: Int) -> Bool {
+    private func isInDoubt(_ device: Int) -> Bool {
         guard let sponsor = devices[device].sponsor else { return false }
         return devices[sponsor].isRemoved || devices[sponsor].mayBeVoid || isInDoubt(sponsor)
     }

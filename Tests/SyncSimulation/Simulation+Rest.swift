@@ -78,7 +78,10 @@ extension Simulation {
             readByRemaining.contains(origin) || (!removedIDs.contains(author) && (!isAnyForgotten || known.contains(origin)))
         }.filter { !lost.contains($0.key) }
         for index in remaining {
-            guard let state = states[index], !waitsForCheckpoint(index, state) else { continue }
+            guard let state = states[index] else { continue }
+            if let problem = state.problem { oracle.fail("the disk of device \(index) is damaged: \(problem)") }
+            let isExpected = { (origin: Origin, author: DeviceID) in readByRemaining.contains(origin) || !removedIDs.contains(author) }
+            if waitsForCheckpoint(index, state, isExpected) { continue }
             var own = expected
             if !devices[index].role.mayWrite {
                 let read = state.read.union(readByRemaining)
@@ -91,7 +94,6 @@ extension Simulation {
             let isGone = !devices[index].role.mayWrite && devices[index].engine?.lostContents.allSatisfy { isStored($0) } == false
             if !isGone { checkRows(index, state, own) }
             if !devices[index].role.mayWrite { checkUnshared(index, state) }
-            if let problem = state.problem { oracle.fail("the disk of device \(index) is damaged: \(problem)") }
         }
         for index in remaining where devices[index].engine?.roster?.members.keys.contains(where: { forgedDevices.contains($0) }) == true {
             oracle.fail("a stranger became a member")
@@ -142,8 +144,8 @@ extension Simulation {
 
     /// Checks that exactly the remaining devices are members, and that all devices agree.
     ///
-    /// A removal whose author was removed too is void if no other device knew of it, so whom it removed may be a member. So is the removal of the only
-    /// witness of its author's admission, if the removal does not list what the witness has stated.
+    /// A removal whose author was removed too is void if no other device knew of it, so whom it removed may be a member. So may a removal be whose
+    /// author was admitted by a removed device, or by the one that it removes.
     private mutating func checkMembers() {
         // A machine that is restored from a snapshot may have forgotten a removal or an admission that it had not sent.
         guard !faults.restores, !faults.clones else { return }
@@ -152,7 +154,8 @@ extension Simulation {
         // A removed device may not have published a statement on which its removals rest; then these do not count.
         let isComplete = remaining.allSatisfy { devices[$0].engine?.roster?.missing.isEmpty == true }
         let doubtful = Set(
-            devices.filter { $0.isRemoved && (!isComplete || $0.remover.map { devices[$0].isRemoved || isInDoubt($0) } == true) }.map(\.id))
+            devices.filter { $0.isRemoved && (!isComplete || $0.isRemovalInDoubt || $0.remover.map { devices[$0].isRemoved } == true) }.map(
+                \.id))
         let found = remaining.map { index in Set(devices[index].engine?.roster?.members.keys.filter { $0 != kit } ?? []) }
         for (index, members) in zip(remaining, found) {
             if members != found[0] { oracle.fail("device \(index) has other members than device \(remaining[0])") }
@@ -209,10 +212,12 @@ extension Simulation {
     ///
     /// The member must not get the key, so a device that has joined elsewhere does not get it either, and reads what is in the batch with the next
     /// checkpoint.
-    private func waitsForCheckpoint(_ index: Int, _ state: RestingState) -> Bool {
+    private func waitsForCheckpoint(_ index: Int, _ state: RestingState, _ isExpected: (Origin, DeviceID) -> Bool) -> Bool {
         guard let roster = devices[index].engine?.roster else { return false }
         let keys = roster.laneKeys.filter { key in key.excluded.contains { roster.members[$0] != nil } }.map(\.key)
-        return oracle.batches.contains { origin, batch in keys.contains(batch.laneKey) && !state.read.contains(origin) }
+        return oracle.batches.contains { origin, batch in
+            keys.contains(batch.laneKey) && !state.read.contains(origin) && isExpected(origin, batch.author)
+        }
     }
 
     /// Takes the devices whose admission turned out to be void for removed.

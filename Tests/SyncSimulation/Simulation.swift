@@ -43,7 +43,7 @@ package struct Simulation {
 
     package enum Schedules: Sendable {
         case all
-        /// Without anything about which a person has to know: no alarm is permitted.
+        /// Without anything about which a person has to know: no alarm is permitted, except for a statement that the storage does not show for an hour.
         case benign
         /// With removals of devices in most of them, and nothing that may make a device forget one.
         case removals

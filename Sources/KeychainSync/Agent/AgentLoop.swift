@@ -157,8 +157,7 @@ final class AgentLoop {
                 appeared.insert(name)
             }
         }
-        // What has arrived may end the reason of an alarm, which only a round finds out.
-        if appeared.count > SyncStorageChange.largestNameCount || !areAlarmsClear { isRoundDue = true }
+        if appeared.count > SyncStorageChange.largestNameCount { isRoundDue = true }
         // It lists them.
         if isRoundDue { appeared = [] }
     }
@@ -189,12 +188,14 @@ final class AgentLoop {
         } else if areChangesDue {
             areChangesDue = false
             isRoundFull = false
+            switch await host.changes() {
             // Most changes are of other items, or this agent's own.
-            guard await host.mustLookAtItems() else { return }
-            let storage = storage
-            // The step asks for this listing. With it, what a program has written is recorded and sealed in one transaction.
-            call(orElse: [.itemsChanged]) { () async throws(SyncStorageError) in
-                [.itemsChanged, .listed(.statements, try await storage.list(.statements))]
+            case .none: break
+            case .items:
+                let storage = storage
+                // The step asks for this listing. With it, what a program has written is recorded and sealed in one transaction.
+                call { () async throws(SyncStorageError) in [.itemsChanged, .listed(.statements, try await storage.list(.statements))] }
+            case .others: try await step([.itemsChanged])
             }
         } else if !appeared.isEmpty {
             isRoundFull = false

@@ -45,8 +45,8 @@ package actor EngineHost {
             var effects: [SyncEffect] = []
             // What an engine before this one had asked for is asked for again.
             for event in isContinued || events.contains(where: \.isCommand) ? events : [.wake] {
-                // What was asked for earlier in this step is answered.
-                if case .listed(let folder, _) = event { effects.removeAll { $0 == .list(folder) } }
+                // The listing that the change of items asks for was made after it.
+                if case .listed(let folder, _) = event, case .itemsChanged? = events.first { effects.removeAll { $0 == .list(folder) } }
                 effects += try engine.step(event, now: now, entropy: &entropy, in: transaction)
             }
             return effects
@@ -85,20 +85,26 @@ package actor EngineHost {
         return result
     }
 
-    /// Returns whether a program has changed an item that synchronizes, a person has asked another process for something, or the keychain was locked
-    /// or unlocked, since the last step.
-    ///
-    /// True if that cannot be found out: the step then fails with the reason.
-    func mustLookAtItems() -> Bool {
+    /// What has happened to the keychain since the last step.
+    enum Changes {
+        case none
+        /// Only that a program has changed items that synchronize.
+        case items
+        /// Also that it was locked or unlocked, or that a person has asked another process for something. Neither waits for the storage.
+        case others
+    }
+
+    /// Returns what has changed since the last step; `.others` if that cannot be found out: the step then fails with the reason.
+    func changes() -> Changes {
         do throws(KeychainFailure) {
-            guard try keychain.sessionStatus().state == lockState else { return true }
+            guard try keychain.sessionStatus().state == lockState else { return .others }
             return try keychain.readLedger { ledger throws(KeychainFailure) in
-                if try ledger.setting(.engine) != id { return true }
-                for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return true }
-                return false
+                if try ledger.setting(.engine) != id { return .others }
+                for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return .items }
+                return .none
             }
         } catch {
-            return true
+            return .others
         }
     }
 
