@@ -185,7 +185,9 @@ final class AgentLoop {
             // Hints may be lost.
             wake(at: clock.now() + Self.longestPauseSeconds)
             try await step([.wake])
-        } else if areChangesDue {
+            return
+        }
+        if areChangesDue {
             areChangesDue = false
             isRoundFull = false
             switch await host.changes() {
@@ -197,7 +199,9 @@ final class AgentLoop {
                 call { () async throws(SyncStorageError) in [.itemsChanged, .listed(.statements, try await storage.list(.statements))] }
             case .others: try await step([.itemsChanged])
             }
-        } else if !appeared.isEmpty {
+        }
+        // Also while programs write all the time.
+        if !appeared.isEmpty {
             isRoundFull = false
             let names = appeared.sorted()
             appeared = []

@@ -287,7 +287,8 @@ extension EngineStep {
         }
         for mark in marks { try ledger.insert(mark, isToReport: mark.device != device) }
         try endAbsorption()
-        engine.memory.areCheckpointsDue = true
+        // Another checkpoint may be needed, too.
+        effects.append(.wake(at: now))
         observe(.finishedAbsorption)
     }
 

@@ -200,13 +200,17 @@ extension EngineStep {
     /// Whether this device has a key that may be wrapped under a new one only, because authors of the newest one had not seen a removal that is void.
     ///
     /// The author of such a key was admitted by a device that turned out to be no member, had seen another one like that removed, and was admitted again.
-    /// What it has sealed before cannot be read by a device that joined elsewhere.
+    /// What it has sealed before cannot be read by a device that joined elsewhere. This device makes one new key for it: another member can state any
+    /// key again as if it had not seen the removal.
     private mutating func hasKeyToWrapLater(than newest: LaneKeyRecord) throws(KeychainFailure) -> Bool {
         for record in roster.laneKeys
         where record.lane == newest.lane && record.key != newest.key && !record.mayBeWrapped(under: newest, roster)
             && record.excludesNoMember(of: roster) && record.excluded.isSubset(of: roster.seenRemoved)
         {
-            if let key = try laneKey(record.key), try isNamed(by: record, key) { return true }
+            let isMade = roster.laneKeys.contains {
+                $0.lane == record.lane && $0.isStated(by: device, knowing: record.excluded) && $0.key != record.key
+            }
+            if !isMade, let key = try laneKey(record.key), try isNamed(by: record, key) { return true }
         }
         return false
     }

@@ -96,7 +96,9 @@ struct EngineStep {
                 try boxMissingKeys()
                 try noteCredentials()
             }
-            if foldedCount > 0, !event.beginsRound, !engine.memory.maySeal { beginSealing() }
+            // What is found meanwhile is sealed in the next round, which begins once all calls of this one have ended: an agent that asked for the
+            // statements at once would, while programs write, come to nothing else.
+            if foldedCount > 0, !event.beginsRound, !engine.memory.maySeal { effects.append(.wake(at: now)) }
             try sealPending()
             try maintainAbsorption()
         } else {

@@ -55,6 +55,9 @@ package struct LaneKeyRecord: Hashable, Sendable {
         return excludesNoMember(of: roster) && newer?.madeAfterRemovals?.isSuperset(of: excluded) == true
     }
 
+    /// Returns whether a device has stated the key when it had seen these devices removed.
+    func isStated(by device: DeviceID, knowing removed: Set<DeviceID>) -> Bool { removalsSeen[device]?.isSuperset(of: removed) == true }
+
     func excludesNoMember(of roster: Roster) -> Bool { excluded.allSatisfy { roster.members[$0] == nil } }
 
     static func records(_ graph: StatementGraph, _ authority: StatementAuthority, _ isCounted: [Bool]) -> [LaneKeyRecord] {
