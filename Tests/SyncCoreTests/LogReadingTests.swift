@@ -107,6 +107,40 @@ import Testing
         #expect(bench.value(1, 1) == 200)
     }
 
+    /// The agent begins a round, and reads what hints name, only once all calls have ended.
+    @Test func `a program that writes whenever a batch is created does not keep calls going`() throws {
+        var bench = try EngineBench()
+        try bench.sendChanges(count: 1)
+        bench.put(0, 1, date: bench.now + 2, value: 2)
+        var effects = try bench.step(0, .itemsChanged)
+        var count: UInt64 = 0
+        while !effects.isEmpty, count < 100 {
+            let effect = effects.removeFirst()
+            count += 1
+            if case .create = effect { bench.put(0, 1, date: bench.now + 2 + Double(count), value: 2 + count) }
+            effects += try bench.perform(effect, of: 0)
+        }
+        #expect(count < 100)
+    }
+
+    @Test func `a program that writes while the batches are listed does not make them be listed again`() throws {
+        var bench = try EngineBench()
+        try bench.sendChanges(count: 1)
+        var effects = try bench.step(0, .wake)
+        var (listingCount, count): (Int, UInt64) = (0, 0)
+        while !effects.isEmpty, count < 100 {
+            let effect = effects.removeFirst()
+            count += 1
+            if effect == .list(.batches) {
+                listingCount += 1
+                continue
+            }
+            bench.put(0, 1, date: bench.now + 2 + Double(count), value: 2 + count)
+            effects += try bench.perform(effect, of: 0)
+        }
+        #expect(listingCount == 1)
+    }
+
     /// A batch that waits for its key, or a checkpoint that cannot be absorbed, is looked at in a round only.
     @Test func `an unlock begins a round`() throws {
         var bench = try EngineBench()
