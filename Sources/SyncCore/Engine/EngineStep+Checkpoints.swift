@@ -287,8 +287,7 @@ extension EngineStep {
         }
         for mark in marks { try ledger.insert(mark, isToReport: mark.device != device) }
         try endAbsorption()
-        // Another checkpoint may be needed, too.
-        effects.append(.wake(at: now))
+        engine.memory.areCheckpointsDue = true
         observe(.finishedAbsorption)
     }
 
