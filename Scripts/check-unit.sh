@@ -34,11 +34,12 @@ manager=$!
 # It removes its control groups.
 trap 'kill $manager 2>/dev/null && wait $manager || true' EXIT
 
+is_manager_running() { systemctl --user show-environment >/dev/null 2>&1; }
 is() { [ "$(systemctl --user show --property "$1" --value valet-sync)" = "$2" ]; }
 has_value() {
     KEYCHAIN_HOME=$other "$command" sync now >/dev/null 2>&1 && [ "$(KEYCHAIN_HOME=$other "$command" get --cloud Unit 2>/dev/null)" = "$1" ]
 }
-wait_until "the manager does not run" systemctl --user show-environment >/dev/null 2>&1
+wait_until "the manager does not run" is_manager_running
 systemctl --user enable --quiet --now valet-sync
 echo first | "$command" set --cloud Unit
 wait_until "the agent of the unit has not sent a change" has_value first
@@ -51,7 +52,7 @@ wait_until "the agent has not sent a change after a restart" has_value second
 systemctl --user stop valet-sync
 is Result success || fail "The agent did not end well when it was stopped: $(systemctl --user status valet-sync 2>&1 | tail -n 12)"
 
-# Not again and again.
+# It is not started again and again.
 "$command" sync leave >/dev/null
 systemctl --user start valet-sync
 wait_until "the unit of a keychain that is in no circle has not failed" is ActiveState failed

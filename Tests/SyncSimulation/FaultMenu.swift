@@ -94,6 +94,7 @@ struct FaultMenu {
         case .removals:
             removesDevices = true
             admitsDevices = true
+            // Changes of the members.
             weights[9] = 20
         }
         (restores, clones, losesObjects, isHostile) = (false, false, false, false)

@@ -49,8 +49,7 @@ struct Measurement {
 
     /// Measures only the time from a write to the value on the other device, beside the time from an object to its hint.
     ///
-    /// And the processor time of a change, for both agents and the waiting, among the first and among the last ones: the batches in the storage
-    /// become more with each.
+    /// Also the processor time of a change, for both agents and the waiting, in groups of 500 changes: each adds a batch to the storage.
     func measureDelay(changeCount: Int) async throws {
         try await start()
         var hints = storage.changes().makeAsyncIterator()
