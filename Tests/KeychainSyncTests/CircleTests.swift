@@ -104,6 +104,39 @@ struct CircleTests {
         }
     }
 
+    @Test("A device whose owner is removed before the others know the device warns, and goes on once one of them confirms its admission")
+    func voidAdmission() async throws {
+        let bench = try await CircleBench()
+        let (witness, third) = (
+            try Machine("witness", in: bench.directory.path), try Machine("third", in: bench.directory.path)
+        )
+        for machine in [bench.one, bench.other] { try machine.keychain.startSynchronizing() }
+        try bench.one.found("one")
+        try await bench.other.join(bench.one, as: "other")
+        try await witness.join(bench.one, as: "witness")
+        for machine in [bench.one, bench.other, witness, bench.one] {
+            try await SyncAgent(machine.keychain, on: bench.storage).runUntilQuiet()
+        }
+        try await third.join(bench.other, as: "third")
+        for machine in [bench.other, witness, third] { try await SyncAgent(machine.keychain, on: bench.storage).runUntilQuiet() }
+        let removed = try #require(try await bench.one.use { try KeychainSync.devices() }.first { $0.name == "other" })
+        try await bench.one.perform(.remove(DeviceID(try #require(Identifier128(hexadecimal: removed.id)))))
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        try third.put("c", "3")
+        await expectFailure(.removed) { try await SyncAgent(third.keychain, on: bench.storage).runUntilQuiet() }
+        let agent = try SyncAgent(third.keychain, on: bench.storage)
+        let run = Task { try await agent.run() }
+        #expect(try await third.use { try KeychainSync.status() }.warnings.compactMap(\.failure?.code) == [.removed])
+        try await SyncAgent(witness.keychain, on: bench.storage).runUntilQuiet()
+        try await expect("the confirmed device sends what was written") {
+            try await SyncAgent(witness.keychain, on: bench.storage).runUntilQuiet()
+            return try witness.secret("c") == "3"
+        }
+        try await expect("the warning is over") { try await third.use { try KeychainSync.status() }.warnings.isEmpty }
+        run.cancel()
+        try await run.value
+    }
+
     @Test("After a removal, the items are listed that still have a value which the device could read")
     func itemsToChange() async throws {
         let bench = try await CircleBench()

@@ -25,6 +25,29 @@ struct HostileStatementTests {
         #expect(bench.members(3) == [2, 3])
     }
 
+    @Test("A removal is put back into the storage by a device whose admission it makes void")
+    func restoredByVoidDevice() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        try bench.exchange([0, 1, 2])
+        let heads = bench.machines[0].engine?.roster?.heads ?? []
+        let admitted = try bench.admit(by: 1)
+        try bench.run(1, .command(.remove(bench.machines[0].id)))
+        try bench.exchange([2, admitted])
+        #expect(bench.members(2) == [1, 2, admitted])
+        // Only the new device reads it before it is lost.
+        let removal = ObjectName.statement(
+            try bench.forgeStatement(by: bench.machines[0], .remove(.init(device: bench.machines[1].id, checkpoints: [])), heads: heads)
+        ).text
+        bench.hidden[2] = [removal]
+        try bench.exchange([2, admitted])
+        #expect(bench.machines[admitted].alarms == [.admissionVoid])
+        bench.objects[removal] = nil
+        bench.hidden = [:]
+        try bench.exchange([2, admitted])
+        #expect(bench.members(2) == [2, admitted])
+        #expect(bench.members(admitted) == [2, admitted])
+    }
+
     @Test("A removed device is not admitted in another role under its old keys")
     func otherRole() throws {
         var bench = try EngineBench([.owner, .owner, .writer])

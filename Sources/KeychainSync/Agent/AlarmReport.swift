@@ -50,6 +50,10 @@ extension AlarmReport {
                     "a received item could not replace the one on this device, which a newer version of the program wrote or which is for this device"
                 )
             case .unsentWriteLost: AlarmReport("a damaged item was lost before it could be sent; `valet verify` shows what is damaged")
+            case .admissionVoid:
+                AlarmReport(
+                    .removed, "the owner that admitted this device was removed, and no other device has confirmed the admission",
+                    advice: "its changes wait; if no other device confirms it, run `valet sync leave`, then join again")
             case .removed: AlarmReport(.removed, "this device was removed from its circle", advice: "its items stay here")
             }
     }

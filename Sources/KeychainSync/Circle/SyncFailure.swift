@@ -24,9 +24,9 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case notFound
         /// Another agent synchronizes this keychain.
         case agentRunning
-        /// This device was removed from its circle.
+        /// This device was removed from its circle, or the owner that admitted it was and no other device has confirmed the admission.
         ///
-        /// Its items stay.
+        /// Its items stay. In the second case the agent runs on, because another device may still confirm it.
         case removed
         /// The credential of a reader has expired.
         ///

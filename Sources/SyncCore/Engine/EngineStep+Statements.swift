@@ -109,10 +109,20 @@ extension EngineStep {
 
     /// Testifies for what this device had while it was a member by an admission that is void, once another owner's admission counts.
     private mutating func testifyAfterVoidAdmission(_ before: Roster) throws(KeychainFailure) {
-        guard before.members[device] == nil, ownRole?.mayWrite == true, let bytes = try ledger.setting(.voidAdmission) else { return }
+        guard before.members[device] == nil, let ownRole, let bytes = try ledger.setting(.voidAdmission) else { return }
         let earlier = try stored { () throws(FormatError) in try StoredList.hashes(bytes) }
         try ledger.set(.voidAdmission, to: nil)
-        try testify(earlier)
+        if ownRole.mayWrite { try testify(earlier) }
+    }
+
+    /// Raises an alarm in each round while the admission of this device is void.
+    mutating func noteVoidAdmission() throws(KeychainFailure) {
+        if try isAdmissionVoid() { effects.append(.alarm(.admissionVoid)) }
+    }
+
+    private func isAdmissionVoid() throws(KeychainFailure) -> Bool {
+        guard ownRole == nil, !roster.removed.contains(device) else { return false }
+        return try ledger.setting(.voidAdmission) != nil
     }
 
     /// Lists the statements that this device counted, and an admission of this device that still counts.
@@ -144,10 +154,7 @@ extension EngineStep {
         // An admission is void with its author's other statements if no other device knew of it.
         let isVoid = before.members[device] != nil && roster.members[device] == nil && !roster.removed.contains(device)
         if isVoid { try ledger.set(.voidAdmission, to: StoredList.encoded(before.heads)) }
-        if roster.removed.contains(device) || isVoid {
-            effects.append(.alarm(.removed))
-            return
-        }
+        if roster.removed.contains(device) { effects.append(.alarm(.removed)) }
         guard ownRole?.mayWrite == true, !before.counted.subtracting(roster.counted).isEmpty else { return }
         try testify(before.heads)
     }
@@ -181,13 +188,22 @@ extension EngineStep {
 
     /// Creates statements that the storage lacks.
     mutating func restoreStatements() throws(KeychainFailure) {
-        // Any number of machines may share the identity of a reader, because a reader writes nothing.
-        guard ownRole?.mayWrite == true || isPlanted(.readersRestoreStatements), engine.memory.listedFolders.contains(.statements)
-        else { return }
+        guard try mayRestoreStatements() || isPlanted(.readersRestoreStatements), engine.memory.listedFolders.contains(.statements) else {
+            return
+        }
         for (hash, statement) in engine.memory.statements.sorted(by: { $0.key < $1.key })
         where !engine.memory.listedStatements.contains(hash) && roster.needed.contains(hash) {
             try ledger.insert(OutgoingObject(name: ObjectName.statement(hash).text, bytes: statement.encoded))
         }
+    }
+
+    /// Returns whether this device is a writer, or was one by an admission that turned out to be void.
+    ///
+    /// Otherwise, if the storage lost the removal before another device has read it, nobody could testify for the admission. A reader writes nothing,
+    /// because any number of machines may share its identity.
+    private func mayRestoreStatements() throws(KeychainFailure) -> Bool {
+        if let ownRole { return ownRole.mayWrite }
+        return roster.authors[device] != nil ? try isAdmissionVoid() : false
     }
 
     // Commands about devices

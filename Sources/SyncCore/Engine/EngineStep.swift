@@ -95,6 +95,7 @@ struct EngineStep {
                 engine.memory.areKeysDue = false
                 try boxMissingKeys()
                 try noteCredentials()
+                try noteVoidAdmission()
             }
             // What is found meanwhile is sealed in the next round, which begins once all calls of this one have ended: an agent that asked for the
             // statements at once would, while programs write, come to nothing else.

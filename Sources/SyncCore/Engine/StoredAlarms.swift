@@ -72,7 +72,7 @@ extension SyncAlarm {
     fileprivate var isOfDailyCheck: Bool {
         switch self {
         case .itemLeftAlone, .unsentWriteLost: true
-        case .newerFormat, .invalidBatch, .removed, .missingStatement, .massDeletion: false
+        case .newerFormat, .invalidBatch, .removed, .admissionVoid, .missingStatement, .massDeletion: false
         }
     }
 
@@ -82,31 +82,33 @@ extension SyncAlarm {
     fileprivate var sortKey: [UInt8] {
         switch self {
         case .removed: [0]
-        case .massDeletion(let count): [1] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: UInt64(count) >> (8 * $0)) }
-        case .newerFormat(let device): [2] + (device?.bytes ?? [])
-        case .invalidBatch(let device): [3] + device.bytes
-        case .missingStatement(let hash): [4] + hash.bytes
-        case .unsentWriteLost(let name): [5] + name.bytes
-        case .itemLeftAlone(let name): [6] + name.bytes
+        case .admissionVoid: [1]
+        case .massDeletion(let count): [2] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: UInt64(count) >> (8 * $0)) }
+        case .newerFormat(let device): [3] + (device?.bytes ?? [])
+        case .invalidBatch(let device): [4] + device.bytes
+        case .missingStatement(let hash): [5] + hash.bytes
+        case .unsentWriteLost(let name): [6] + name.bytes
+        case .itemLeftAlone(let name): [7] + name.bytes
         }
     }
 
     fileprivate init?(kind: UInt8, subject: [UInt8]) {
         switch kind {
-        case 1 where subject.count == 8:
+        case 1 where subject.isEmpty: self = .admissionVoid
+        case 2 where subject.count == 8:
             guard let count = Int(exactly: subject.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) else { return nil }
             self = .massDeletion(count)
-        case 2 where subject.isEmpty: self = .newerFormat(nil)
-        case 4:
+        case 3 where subject.isEmpty: self = .newerFormat(nil)
+        case 5:
             guard let hash = ObjectHash(subject) else { return nil }
             self = .missingStatement(hash)
         default:
             guard let identifier = Identifier128(subject) else { return nil }
             switch kind {
-            case 2: self = .newerFormat(DeviceID(identifier))
-            case 3: self = .invalidBatch(DeviceID(identifier))
-            case 5: self = .unsentWriteLost(ItemName(identifier))
-            case 6: self = .itemLeftAlone(ItemName(identifier))
+            case 3: self = .newerFormat(DeviceID(identifier))
+            case 4: self = .invalidBatch(DeviceID(identifier))
+            case 6: self = .unsentWriteLost(ItemName(identifier))
+            case 7: self = .itemLeftAlone(ItemName(identifier))
             default: return nil
             }
         }

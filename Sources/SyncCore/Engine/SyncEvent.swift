@@ -79,6 +79,8 @@ package enum SyncAlarm: Hashable, Sendable {
     case invalidBatch(DeviceID)
     /// This device was removed from its circle.
     case removed
+    /// The owner that admitted this device was removed, and no other device has testified for the admission yet.
+    case admissionVoid
     /// A member names a statement that the storage does not have.
     case missingStatement(StatementHash)
     /// So many deletions wait for a person.
