@@ -13,6 +13,7 @@ enum SimulatedState: String, CaseIterable {
     case cloned = "cloned"
     case objectLost = "object lost"
     case deviceRemoved = "device removed"
+    case authorOfCheckpointRemoved = "author of a checkpoint removed with unsent changes"
     case deviceAdmittedTwice = "device admitted twice"
     case deviceAdmitted = "device admitted"
     case recoveredWithTheKit = "recovered with the kit"

@@ -182,20 +182,7 @@ extension Simulation {
         if faults.removesDevices, random.chance(0.5), remaining.count > 2, let victim = try randomVictim(of: index),
             devices.filter({ $0.isRemoved }).count < 2, try isDispensable(victim)
         {
-            let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
-            for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (true, index) }
-            // What the removal lists may show no other admission of its author.
-            let isInDoubt = isInDoubt(index)
-            for machine in machines { devices[machine].isRemovalInDoubt = isInDoubt }
-            noteDoubtfulAdmissions()
-            step(index, .command(.remove(devices[victim].id)))
-            guard devices[index].engine?.roster?.removed.contains(devices[victim].id) == true else {
-                // The owner has learned in the same step that it is no member any more.
-                for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (false, nil) }
-                return
-            }
-            counters.count(.deviceRemoved)
-            if options.isTraced { note("device \(victim) is removed by \(index)") }
+            remove(victim, by: index)
         } else if recoveryKit != nil, random.chance(0.2) {
             try recover()
         } else if faults.admitsDevices, devices.count < options.deviceCount + 3 {
@@ -222,6 +209,41 @@ extension Simulation {
             noteDoubtfulAdmissions()
             counters.count(.deviceAdmitted)
         }
+    }
+
+    private mutating func remove(_ victim: Int, by index: Int) {
+        let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
+        for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (true, index) }
+        // What the removal lists may show no other admission of its author.
+        let isInDoubt = isInDoubt(index)
+        for machine in machines { devices[machine].isRemovalInDoubt = isInDoubt }
+        noteDoubtfulAdmissions()
+        step(index, .command(.remove(devices[victim].id)))
+        guard devices[index].engine?.roster?.removed.contains(devices[victim].id) == true else {
+            // The owner has learned in the same step that it is no member any more.
+            for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (false, nil) }
+            return
+        }
+        counters.count(.deviceRemoved)
+        if options.isTraced { note("device \(victim) is removed by \(index)") }
+    }
+
+    /// Lets an owner remove a device that has published a checkpoint, and is lost with changes that it has not sent.
+    ///
+    /// The owner has read less than the others, and the storage shows it the checkpoint before the batches that this covers.
+    mutating func removeAuthorOfCheckpoint(_ author: Int) throws {
+        guard faults.removesDevices, remaining.count > 2, remaining.contains(author), devices.filter({ $0.isRemoved }).count < 2,
+            try hasUnsentChanges(author), try isDispensable(author), random.chance(0.8)
+        else { return }
+        let owners = remaining.filter { canAdmit($0) && isListed(author, by: $0) && devices[$0].id != devices[author].id }
+        let progress = try owners.map { (owner: $0, count: try devices[$0].disk.progress()) }
+        guard let owner = progress.min(by: { $0.count < $1.count })?.owner else { return }
+        for name in storage.names where !name.hasPrefix("b/") { storage.show(name, to: owner) }
+        devices[owner].clockOffset = 0
+        performEffects(of: owner)
+        guard isListed(author, by: owner) else { return }
+        counters.count(.authorOfCheckpointRemoved)
+        remove(author, by: owner)
     }
 
     /// A device that the person at another one removes, often one with changes that it has not sent: they are lost with it.

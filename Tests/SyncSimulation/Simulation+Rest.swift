@@ -43,9 +43,14 @@ extension Simulation {
         return count
     }
 
-    /// Wakes a device and performs its effects without faults until none is left.
+    /// Shows a device everything, and performs its effects without faults until none is left.
     mutating func runToRest(_ index: Int) {
         storage.showAll(to: index)
+        performEffects(of: index)
+    }
+
+    /// Wakes a device and performs its effects without faults until none is left.
+    mutating func performEffects(of index: Int) {
         step(index, .itemsChanged)
         step(index, .wake)
         var count = 0

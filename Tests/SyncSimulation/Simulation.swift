@@ -312,6 +312,12 @@ package struct Simulation {
                 return step(index, .failed(name), crashes: crashes)
             }
             step(index, .created(name), crashes: crashes)
+            guard hasFaults, ObjectName(name)?.folder == .checkpoints else { return }
+            do {
+                try removeAuthorOfCheckpoint(index)
+            } catch {
+                oracle.fail("the author of a checkpoint cannot be removed: \(error)")
+            }
         case .remove(let name):
             if hasFaults, faults.losesRemovals, random.chance(0.3) { return }
             storage.remove(name)
