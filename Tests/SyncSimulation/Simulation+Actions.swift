@@ -180,7 +180,7 @@ extension Simulation {
             return
         }
         if faults.removesDevices, random.chance(0.5), remaining.count > 2, let victim = try randomVictim(of: index),
-            devices.filter({ $0.isRemoved }).count < 2, try isDispensable(victim)
+            devices.filter({ $0.isRemoved }).count < removalLimit, try isDispensable(victim)
         {
             remove(victim, by: index)
         } else if recoveryKit != nil, random.chance(0.2) {
@@ -211,6 +211,9 @@ extension Simulation {
         }
     }
 
+    /// More removals would leave too few devices for other faults.
+    private var removalLimit: Int { options.schedules == .removals ? 5 : 2 }
+
     private mutating func remove(_ victim: Int, by index: Int) {
         let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
         for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (true, index) }
@@ -232,7 +235,7 @@ extension Simulation {
     ///
     /// The owner has read less than the others, and the storage shows it the checkpoint before the batches that this covers.
     mutating func removeAuthorOfCheckpoint(_ author: Int) throws {
-        guard faults.removesDevices, remaining.count > 2, remaining.contains(author), devices.filter({ $0.isRemoved }).count < 2,
+        guard faults.removesDevices, remaining.count > 2, remaining.contains(author), devices.filter({ $0.isRemoved }).count < removalLimit,
             try hasUnsentChanges(author), try isDispensable(author), random.chance(0.8)
         else { return }
         let owners = remaining.filter { canAdmit($0) && isListed(author, by: $0) && devices[$0].id != devices[author].id }
