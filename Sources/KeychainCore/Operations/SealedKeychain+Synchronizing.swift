@@ -21,6 +21,18 @@ extension SealedKeychain {
     }
 }
 
+/// The identifiers of the rows that one transaction inserts, which follow a random one.
+///
+/// Neighbors share pages of the indexes. A transaction with hundreds of random identifiers writes a page of each index for each row.
+private final class ConsecutiveIdentifiers {
+    private var last = Identifier128.random()
+
+    func next() -> Identifier128 {
+        last = Identifier128(high: last.high, low: last.low &+ 1)
+        return last
+    }
+}
+
 /// The items that synchronize, of all access groups: opens rows for sending, and seals what was received.
 ///
 /// The columns of a row are not encrypted, so each row is authenticated before it decides anything. A row that was altered is not a write or a
@@ -28,6 +40,7 @@ extension SealedKeychain {
 private struct SyncRows: SyncItemWriting {
     let keychain: SealedKeychain
     let store: any SyncStoreWriting
+    let identifiers = ConsecutiveIdentifiers()
 
     // MARK: Reading
 
@@ -155,7 +168,7 @@ private struct SyncRows: SyncItemWriting {
             case .unsupported, .needsAuthentication: return .leftAlone
             }
         }
-        return try insert(content, version, PersistentReference(itemClass: content.itemClass, id: item ?? .random()))
+        return try insert(content, version, PersistentReference(itemClass: content.itemClass, id: item ?? identifiers.next()))
     }
 
     /// Inserts a row, which takes over the reference of a tombstone in its place, as an item does that a program adds.

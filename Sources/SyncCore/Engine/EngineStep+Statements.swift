@@ -199,7 +199,7 @@ extension EngineStep {
 
     /// Returns whether this device is a writer, or was one by an admission that turned out to be void.
     ///
-    /// Otherwise, if the storage lost the removal before another device has read it, nobody could testify for the admission. A reader writes nothing,
+    /// Otherwise, if the storage lost the removal before another device has read it, no other device could testify for the admission. A reader writes nothing,
     /// because any number of machines may share its identity.
     private func mayRestoreStatements() throws(KeychainFailure) -> Bool {
         if let ownRole { return ownRole.mayWrite }
