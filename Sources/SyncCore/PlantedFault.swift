@@ -19,6 +19,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
         keyTakenByOtherLane
     case believesBoxes, statementsOfOtherCircles, keysWithoutCheck, keepDropsList
     // Lost contents, and writes of readers
+    case sharesFormerVersions, takesFormerVersionsForReplaced
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows
     // Limits
     case sendsThisDeviceOnly

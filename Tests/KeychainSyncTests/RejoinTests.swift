@@ -225,6 +225,26 @@ struct RejoinTests {
         #expect(try bench.one.secret("a") == "2" && bench.one.secret("b") == nil)
     }
 
+    @Test("What a device had sent before it left, and the others had not read before they removed it, is lost nowhere")
+    func unreadWrites() async throws {
+        let bench = try await CircleBench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        try await bench.join()
+        let device = try #require(try await bench.one.use { try KeychainSync.devices() }.last)
+        try bench.other.put("a", "2")
+        try bench.other.put("b", "1")
+        try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+        _ = try await bench.other.use { try KeychainSync.leave() }
+        try await bench.one.perform(.remove(DeviceID(try #require(Identifier128(hexadecimal: device.id)))))
+        try bench.one.put("a", "3")
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        let joined = try await bench.join()
+        #expect(joined.conflictCount == 1 && joined.unsharedItemCount == 1)
+        #expect(try await valuesInConflict(bench) == ["2", "3"])
+        #expect(try bench.other.secret("b") == "1")
+    }
+
     @Test("A second attempt to recover a circle makes no conflict of what the first one had read, and brings back nothing")
     func interruptedRecovery() async throws {
         let bench = try await CircleBench()

@@ -8,7 +8,7 @@ import Testing
 struct MergeBench {
     let ledger = MemoryLedger()
     /// The versions that the device showed when it last left the circle.
-    var former: [SyncVersionID: Bool] = [:]
+    var former: [SyncVersionID: Origin] = [:]
     private static let name = ItemName(Identifier128(high: 1, low: 1))
 
     static func version(_ number: UInt64) -> SyncVersionID { SyncVersionID(Identifier128(high: 0, low: number)) }
@@ -80,11 +80,11 @@ struct MergeTests {
 
     /// The date of such a version is not in the ledger.
     @Test(
-        "A version from before the device left, folded while its class was locked, gives way to a later one of the circle only",
-        arguments: [(5.0, 2 as UInt64, 2), (20.0, 1, 1)])
-    func formerVersionOfLockedClass(date: Double, visible: UInt64, liveCount: Int) throws {
+        "A version from before the device left, folded while its class was locked, gives way to one of the circle only if its batch is covered",
+        arguments: [(5.0, 1 as UInt64, 1 as UInt64, 1), (20, 1, 1, 1), (5, 7, 2, 2), (20, 7, 1, 2)])
+    func formerVersionOfLockedClass(date: Double, batch: UInt64, visible: UInt64, liveCount: Int) throws {
         var bench = Bench()
-        bench.former = [Bench.version(2): false]
+        bench.former = [Bench.version(2): Bench.origin(batch)]
         bench.put(2, date: 10)
         bench.ledger.state.lockedLanes = [.afterFirstUnlock]
         try bench.read([], Bench.origin(1))

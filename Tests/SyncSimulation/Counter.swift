@@ -16,6 +16,8 @@ enum SimulatedState: String, CaseIterable {
     case authorOfCheckpointRemoved = "author of a checkpoint removed with unsent changes"
     case deviceAdmittedTwice = "device admitted twice"
     case deviceAdmitted = "device admitted"
+    case enteredAgain = "entered the circle again"
+    case unsharedFormerVersion = "a version of a device that entered the circle again, which the circle does not have"
     case recoveredWithTheKit = "recovered with the kit"
     case cameBackAfterAYear = "came back after a year"
     case deletionsConfirmed = "deletions confirmed"

@@ -91,6 +91,9 @@ struct FaultMenu {
             removesDevices = false
             hasOldPrograms = false
             guardsDeletions = false
+        case .rejoins:
+            (removesDevices, admitsDevices, hasReaders) = (true, true, false)
+            weights[9] = 20
         case .removals:
             removesDevices = true
             admitsDevices = true

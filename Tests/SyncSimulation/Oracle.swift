@@ -17,7 +17,7 @@ struct SealedBatch {
 package struct Oracle {
     /// A write that a program was told is durable.
     package struct Write {
-        let device: Int
+        fileprivate(set) var device: Int
         let name: Int
         let revision: SyncVersionID
         let isDeletion: Bool
@@ -108,6 +108,17 @@ package struct Oracle {
         deletions[clone] = deletions[device]
     }
 
+    /// A device leaves the circle with these rows, and enters it again as another one.
+    ///
+    /// What it had not sent then is a write of its new identity, whose ledger does not know what it replaces. Its deletions are lost, and so is what it had
+    /// not sent and did not show.
+    mutating func noteExit(of device: Int, as other: Int, with rows: Set<SyncVersionID>) {
+        for index in writes.indices where writes[index].device == device && publications[writes[index].revision] == nil {
+            writes[index].seen = []
+            if rows.contains(writes[index].revision) { writes[index].device = other } else { writes[index].mayBeLost = true }
+        }
+    }
+
     /// Notes a batch when it appears in the storage.
     mutating func notePublished(_ batch: SealedBatch, by devices: [Int], as parts: any SimulatedParts) {
         let header = batch.header
@@ -141,6 +152,20 @@ package struct Oracle {
                 fail("a device publishes a version again although it knows the first publication")
             }
         }
+    }
+
+    /// Whether a program has written over a revision, or deleted it, or has done so with its item while the device had it as a conflict copy.
+    func isOverwritten(_ revision: SyncVersionID, on device: Int) -> Bool {
+        let unshared = VersionReference(id: revision, origin: nil)
+        return writes.contains { $0.overwritten == revision || $0.device == device && $0.permitted.contains(unshared) }
+    }
+
+    /// Whether a version is in a batch that counts.
+    func isKnown(_ id: SyncVersionID, _ counts: (Origin, DeviceID) -> Bool) -> Bool {
+        publications[id]?.contains { reference in
+            guard let origin = reference.origin, let version = published[reference] else { return false }
+            return counts(origin, version.author)
+        } ?? false
     }
 
     /// Whether a batch has ever been in the storage.

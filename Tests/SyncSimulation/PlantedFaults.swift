@@ -25,6 +25,9 @@ package enum PlantedFaults {
     /// The faults that only the search with statements of removed devices shows.
     package static let ofRemovals: Set = Set([PlantedFault.voidRemovalsVoid, .doubtedRemovalsEnd].map(\.rawValue))
 
+    /// The faults that only schedules show in which devices enter the circle again.
+    package static let ofRejoins: Set = Set([PlantedFault.sharesFormerVersions, .takesFormerVersionsForReplaced].map(\.rawValue))
+
     /// The faults that only the simulation of joining shows.
     package static let ofJoining: Set = Set(
         [PlantedFault.joinWithoutCommitment, .revealsToSecondRequest, .believesUnsignedAnswers].map(\.rawValue))

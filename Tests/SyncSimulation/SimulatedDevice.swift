@@ -24,6 +24,10 @@ package struct SimulatedDevice {
     var isAvenged = false
     /// Lost and never used again.
     var isGone = false
+    /// What it showed when it left the circle that it has entered again; nil if it has not.
+    var formerVersions: Set<SyncVersionID>?
+    /// The revisions of the rows with which it left, also those that it had not sent.
+    var rowsAtExit: Set<SyncVersionID> = []
     /// Removed from the circle as far as the person knows who removed it.
     package var isRemoved = false
     /// The index of the device that admitted this one; nil if the founder did at the beginning.

@@ -12,6 +12,9 @@ package protocol SimulatedDisk: AnyObject {
 
     func read<Result>(_ body: (any SyncReading) throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result
 
+    /// Empties the ledger: turns synchronization off and on again.
+    func leaveCircle() throws(KeychainFailure)
+
     /// Returns another disk with the present content.
     func copied() throws -> any SimulatedDisk
 
@@ -62,6 +65,8 @@ package struct RestingState {
     var copyCount = 0
     /// The versions that a reader does not share; without a content if that is lost.
     var unshared: [SyncVersionID: (content: SimulatedContent?, isCopy: Bool)] = [:]
+    /// The items that show a version which the circle does not have.
+    var namesWithFormerVersion: Set<Int> = []
     /// What is wrong with the disk itself.
     var problem: String?
 }
@@ -83,6 +88,12 @@ extension MemoryLedger: SimulatedDisk {
     package func read<Result>(
         _ body: (any SyncReading) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result { try body(self) }
+
+    package func leaveCircle() {
+        var left = State()
+        (left.rows, left.lockedLanes, left.itemCount) = (state.rows, state.lockedLanes, state.itemCount)
+        state = left
+    }
 
     package func copied() -> any SimulatedDisk {
         let copy = MemoryLedger()

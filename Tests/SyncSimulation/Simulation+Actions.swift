@@ -168,7 +168,7 @@ extension Simulation {
     }
 
     /// Whether a device may be removed without losing what the storage has lost and no other remaining device has.
-    private func isDispensable(_ victim: Int) throws(KeychainFailure) -> Bool {
+    func isDispensable(_ victim: Int) throws(KeychainFailure) -> Bool {
         let present = Set(storage.names)
         for name in lostNames.subtracting(present).sorted() where try !isHealable(name, without: victim) { return false }
         return true
@@ -179,6 +179,7 @@ extension Simulation {
         else {
             return
         }
+        if options.schedules == .rejoins { return try rejoin(index) }
         if faults.removesDevices, random.chance(0.5), remaining.count > 2, let victim = try randomVictim(of: index),
             devices.filter({ $0.isRemoved }).count < removalLimit, try isDispensable(victim)
         {
@@ -214,7 +215,7 @@ extension Simulation {
     /// More removals would leave too few devices for other faults.
     private var removalLimit: Int { options.schedules == .removals ? 5 : 2 }
 
-    private mutating func remove(_ victim: Int, by index: Int) {
+    mutating func remove(_ victim: Int, by index: Int) {
         let machines = devices.indices.filter { devices[$0].id == devices[victim].id }
         for machine in machines { (devices[machine].isRemoved, devices[machine].remover) = (true, index) }
         // What the removal lists may show no other admission of its author.
@@ -355,7 +356,7 @@ extension Simulation {
         return devices[sponsor].isRemoved || devices[sponsor].mayBeVoid || isInDoubt(sponsor)
     }
 
-    private static func isAdmission(_ statement: Statement, of device: DeviceID) -> Bool {
+    static func isAdmission(_ statement: Statement, of device: DeviceID) -> Bool {
         if case .admit(let admission) = statement.body { admission.device == device } else { false }
     }
 
@@ -376,7 +377,7 @@ extension Simulation {
         for (name, bytes) in statements { storage.create(name, bytes, by: index) }
     }
 
-    private mutating func admit(_ joiner: Int, by index: Int) throws(KeychainFailure) -> [Statement] {
+    mutating func admit(_ joiner: Int, by index: Int) throws(KeychainFailure) -> [Statement] {
         let keys = devices[joiner].keys.publicKeys
         step(index, .command(devices[joiner].role == .reader ? .admitCredential(keys, Self.credentialNote) : .admit(keys, .owner)))
         let cipher = cipher

@@ -83,11 +83,12 @@ extension Simulation {
             readByRemaining.contains(origin) || (!removedIDs.contains(author) && (!isAnyForgotten || known.contains(origin)))
         }.filter { !lost.contains($0.key) }
         for index in remaining {
-            guard let state = states[index] else { continue }
+            guard var state = states[index] else { continue }
             if let problem = state.problem { oracle.fail("the disk of device \(index) is damaged: \(problem)") }
             let isExpected = { (origin: Origin, author: DeviceID) in readByRemaining.contains(origin) || !removedIDs.contains(author) }
             if waitsForCheckpoint(index, state, isExpected) { continue }
             var own = expected
+            if devices[index].formerVersions != nil { checkFormer(index, &state, isExpected) }
             if !devices[index].role.mayWrite {
                 let read = state.read.union(readByRemaining)
                 own = oracle.expected { origin, author in
@@ -253,6 +254,26 @@ extension Simulation {
         }
     }
 
+    /// Checks that a device which has entered the circle again still has everything with which it had left, and takes what the circle does not have out of
+    /// its state.
+    private mutating func checkFormer(_ index: Int, _ state: inout RestingState, _ isExpected: (Origin, DeviceID) -> Bool) {
+        for revision in devices[index].rowsAtExit where state.unshared[revision] == nil && !oracle.isOverwritten(revision, on: index) {
+            if oracle.isKnown(revision, isExpected) { continue }
+            oracle.fail("device \(index) has lost what only this device had when it left the circle")
+            if options.isTraced { note("device \(index) has lost \(revision.hexadecimal)") }
+        }
+        for (id, version) in state.unshared {
+            counters.count(.unsharedFormerVersion)
+            if devices[index].formerVersions?.contains(id) == false { oracle.fail("device \(index) does not send what a program wrote") }
+            state.live.remove(VersionReference(id: id, origin: nil))
+            if version.isCopy { state.copyCount -= 1 }
+        }
+        let names = Set(state.rows.filter { state.unshared[$0.revision] != nil }.map(\.content.name))
+        state.namesWithFormerVersion = names
+        state.rows.removeAll { names.contains($0.content.name) }
+        state.unshared = [:]
+    }
+
     private mutating func checkLedger(_ index: Int, _ state: RestingState, _ expected: [VersionReference: SimulatedContent]) {
         let live = devices[index].role.mayWrite ? state.live : state.live.filter { $0.origin != nil }
         let missing = Set(expected.keys).subtracting(live)
@@ -273,8 +294,9 @@ extension Simulation {
             oracle.fail("device \(index) has \(state.pendingCount) pending versions at rest")
         }
         if state.hasChanges { oracle.fail("device \(index) has unfolded changes at rest") }
-        // A device that is restored from a snapshot may have published a version that replaces one of a batch that it had not published yet.
-        let awaited = state.awaited.filter { version in version.origin.map { oracle.isPublished($0) } ?? true || !faults.restores }
+        // A device that is restored from a snapshot, or has left, may have published a version that replaces one of a batch that it had not published.
+        let mayLackBatches = faults.restores || options.schedules == .rejoins
+        let awaited = state.awaited.filter { version in version.origin.map { oracle.isPublished($0) } ?? true || !mayLackBatches }
         if !awaited.isEmpty, devices.allSatisfy({ !$0.isRemoved }) { oracle.fail("device \(index) awaits versions at rest") }
     }
 
@@ -289,6 +311,7 @@ extension Simulation {
             if let other = visible[content.name], (other.1.date, other.0) > (content.date, reference) { continue }
             visible[content.name] = (reference, content)
         }
+        for name in state.namesWithFormerVersion { visible[name] = nil }
         let rows = state.rows.filter { row in
             if row.isDamaged { oracle.fail("device \(index) has a damaged row at rest") }
             // A reader shows its own writes of items that the circle does not have.

@@ -47,6 +47,8 @@ package struct Simulation {
         case benign
         /// With removals of devices in most of them, and nothing that may make a device forget one.
         case removals
+        /// With devices that leave the circle and enter it again.
+        case rejoins
     }
 
     package struct Options: Sendable {
@@ -405,6 +407,9 @@ package struct Simulation {
         if name.utf8.first == UInt8(ascii: "b"), storage.objects[name] == nil, let batch = sealed[name] {
             let author = devices[index].id
             oracle.notePublished(batch, by: devices.indices.filter { devices[$0].id == author }, as: parts)
+            if let former = devices[index].formerVersions, batch.versions.contains(where: { $0.content != nil && former.contains($0.id) }) {
+                oracle.fail("device \(index), which has entered the circle again, sends what it had before")
+            }
             let isAlone = !faults.restores && !faults.clones && !faults.usesRecoveryKit
             if let log = devices[index].logs.updateValue(batch.header.log, forKey: batch.header.lane), log != batch.header.log, isAlone {
                 oracle.fail("device \(index) leaves its log although no other machine has continued it")

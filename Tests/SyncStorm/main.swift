@@ -31,6 +31,7 @@ struct SyncStormCommand {
             case "--simulated": productionInterval = .max
             case "--benign": options.schedules = .benign
             case "--removals": options.schedules = .removals
+            case "--rejoins": options.schedules = .rejoins
             default:
                 guard let value = words.popFirst() else { return nil }
                 switch (name, UInt64(value)) {
@@ -117,6 +118,7 @@ struct SyncStormCommand {
         for name in faults {
             PlantedFaults.plant(name)
             options.parts = PlantedFaults.ofProductionParts.contains(name) ? .production : .simulated
+            options.schedules = PlantedFaults.ofRejoins.contains(name) ? .rejoins : .all
             let start = Self.seconds()
             var seed = seed
             var failure: String?
@@ -154,7 +156,7 @@ struct SyncStormCommand {
 
 guard var command = SyncStormCommand(CommandLine.arguments.dropFirst()) else {
     print(
-        "usage: SyncStorm [--seed N] [--seeds M] [--each-state COUNT] [--events E] [--devices D] [--trace] [--production | --simulated] [--benign | --removals] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
+        "usage: SyncStorm [--seed N] [--seeds M] [--each-state COUNT] [--events E] [--devices D] [--trace] [--production | --simulated] [--benign | --removals | --rejoins] [--exhaustive [--steps S]] [--planted [--fault NAME] [--seconds S]]"
     )
     exit(64)
 }

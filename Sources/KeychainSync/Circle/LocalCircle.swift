@@ -93,7 +93,7 @@ struct LocalCircle: Sendable {
     /// Turns synchronization off, and remembers which items the circle has.
     func leave() throws(KeychainFailure) {
         let former = try keychain.readLedger { ledger throws(KeychainFailure) in
-            try FormerVersions(leaving: ledger, cipher: Self.cipher)
+            try FormerVersions(leaving: ledger)
         }
         if let former { try keychain.storeFormerVersions(former.encoded, of: former.circle) }
         try keychain.stopSynchronizing()

@@ -286,6 +286,7 @@ extension EngineStep {
             }
         }
         for mark in marks { try ledger.insert(mark, isToReport: mark.device != device) }
+        try merge.touchFormer()
         try endAbsorption()
         engine.memory.areCheckpointsDue = true
         observe(.finishedAbsorption)

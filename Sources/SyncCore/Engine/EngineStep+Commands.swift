@@ -36,8 +36,8 @@ extension EngineStep {
         }
         former.remove(shared)
         try ledger.set(.former, to: former.encoded)
-        engine.memory.former = former.ids
-        merge.former = former.ids
+        engine.memory.former = former.origins
+        merge.former = former.origins
     }
 
     /// Deletes the former versions of items on this device.

@@ -114,9 +114,9 @@ struct EngineStep {
         engine.memory.observations += merge.observations
     }
 
-    private mutating func formerVersions() throws(KeychainFailure) -> [SyncVersionID: Bool] {
+    private mutating func formerVersions() throws(KeychainFailure) -> [SyncVersionID: Origin] {
         if let former = engine.memory.former { return former }
-        let former = try FormerVersions(in: ledger)?.ids ?? [:]
+        let former = try FormerVersions(in: ledger)?.origins ?? [:]
         engine.memory.former = former
         return former
     }

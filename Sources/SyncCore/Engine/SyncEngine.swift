@@ -163,7 +163,7 @@ struct EngineMemory {
     /// Whether all rows were compared with the ledger since the agent started.
     var areRowsCompared = false
     /// The versions that this device showed when it left the circle; nil if the ledger was not asked yet.
-    var former: [SyncVersionID: Bool]?
+    var former: [SyncVersionID: Origin]?
     var contentCheck = ContentCheck()
     /// The live versions whose content has to be read from the storage again.
     var lost: Set<VersionReference> = []

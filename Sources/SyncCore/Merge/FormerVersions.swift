@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
-/// The versions that this keychain showed when it last left a circle, and that other devices of the circle know.
+/// The published versions that this keychain showed when it last left a circle.
 ///
-/// An item with one of them was not changed since, so it is no local write when the keychain enters the circle again: what the circle has takes its
-/// place, and a deletion that is still in the storage deletes it. If the circle does not have the item, it was probably deleted so long ago that only a
-/// checkpoint lacks it. But absence never means deletion: the item stays on this device, and is not sent, until a person decides. An item that a program
-/// has written after the keychain had left has a new revision, and is shared.
+/// An item with one of them was not changed since, so it is no local write when the keychain enters the circle again. If this device reads the batch with
+/// that version again, or a checkpoint that covers it, the circle knew the version, and what the circle has now takes its place. Otherwise other devices
+/// may never have read it, because its author was removed: beside another version of the circle it is a conflict. If the circle does not have the item at
+/// all, it stays on this device, and is not sent, until a person decides: absence never means deletion. An item that a program has written after the
+/// keychain had left has a new revision, and is shared.
 package struct FormerVersions: Hashable, Sendable {
     package let circle: CircleID
-    /// The versions, and whether it is possible that no other device has read them.
-    ///
-    /// So it is with what this device has sent itself, if it was removed: the others may have read its log up to an earlier batch.
-    private(set) var ids: [SyncVersionID: Bool]
+    /// The versions, and the batches that contain them.
+    private(set) var origins: [SyncVersionID: Origin]
 
     /// Collects the versions from the ledger of a keychain that is about to leave; nil if it is in no circle.
     ///
     /// A version whose batch is not in the storage yet is known to no other device, so it is left out.
-    package init?(leaving ledger: any SyncReading, cipher: any CircleCipher) throws(KeychainFailure) {
+    package init?(leaving ledger: any SyncReading) throws(KeychainFailure) {
         guard let membership = try Membership.stored(in: ledger) else { return nil }
         circle = membership.circle
-        ids = [:]
-        let isRemoved = try Roster.stored(in: ledger, circle, cipher).removed.contains(membership.device)
-        var ownLogs: Set<LogID> = []
-        for log in try ledger.logs() where try ledger.marks(of: log).contains(where: { $0.device == membership.device }) {
-            ownLogs.insert(log)
-        }
+        origins = [:]
         var unsent: Set<Origin> = []
         for name in try ledger.outgoingNames() {
             if case .batch(_, let origin)? = ObjectName(name) { unsent.insert(origin) }
@@ -35,12 +29,12 @@ package struct FormerVersions: Hashable, Sendable {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
             for version in page where version.item != nil {
                 guard let origin = version.reference.origin, !unsent.contains(origin) else { continue }
-                ids[version.reference.id] = isRemoved && ownLogs.contains(origin.log)
+                origins[version.reference.id] = origin
             }
             guard page.count == 1_000, let end = page.last else { break }
             last = end.reference
         }
-        if let former = try FormerVersions(in: ledger) { ids.merge(former.ids) { new, _ in new } }
+        if let former = try FormerVersions(in: ledger) { origins.merge(former.origins) { new, _ in new } }
     }
 
     /// Returns what is in the ledger; nil if this keychain has not entered the circle again.
@@ -53,10 +47,13 @@ package struct FormerVersions: Hashable, Sendable {
     package init(stored bytes: [UInt8]) throws(KeychainFailure) {
         do throws(FormatError) {
             var reader = FieldReader(bytes)
-            try reader.version(1)
+            try reader.version(2)
             circle = CircleID(try reader.identifier())
-            ids = [:]
-            while reader.remaining > 0 { ids[SyncVersionID(try reader.identifier())] = try reader.byte() != 0 }
+            origins = [:]
+            while reader.remaining > 0 {
+                let origin = Origin(log: LogID(try reader.identifier()), number: try reader.uint64(), hash: try reader.identifier())
+                for _ in 0..<(try reader.uint32()) { origins[SyncVersionID(try reader.identifier())] = origin }
+            }
         } catch {
             let problem =
                 error == .newer
@@ -68,13 +65,25 @@ package struct FormerVersions: Hashable, Sendable {
         }
     }
 
-    /// `version (1) ‖ circle (16) ‖ for each version: identifier (16) ‖ whether it is possible that no other device has read it (1)`.
-    package var encoded: [UInt8] { [1] + circle.bytes + ids.sorted { $0.key < $1.key }.flatMap { $0.key.bytes + [$0.value ? 1 : 0] } }
+    /// `version 2 (1) ‖ circle (16) ‖ for each batch: log (16) ‖ number (8) ‖ hash (16) ‖ count (4) ‖ for each of its versions: identifier (16)`.
+    package var encoded: [UInt8] {
+        var bytes = [2] + circle.bytes
+        var batches: [Origin: [SyncVersionID]] = [:]
+        for (id, origin) in origins { batches[origin, default: []].append(id) }
+        for (origin, ids) in batches.sorted(by: { $0.key < $1.key }) {
+            bytes.append(origin.log)
+            bytes.append(littleEndian: origin.number)
+            bytes.append(origin.hash)
+            bytes.append(littleEndian: UInt32(clamping: ids.count))
+            for id in ids.sorted() { bytes.append(id) }
+        }
+        return bytes
+    }
 
     /// Returns the versions that the circle does not have and about which no person has decided, in ascending order of reference.
     package static func unshared(in ledger: any SyncReading) throws(KeychainFailure) -> [LiveVersion] {
         var versions: [LiveVersion] = []
-        for id in try FormerVersions(in: ledger)?.ids.keys.sorted() ?? [] {
+        for id in try FormerVersions(in: ledger)?.origins.keys.sorted() ?? [] {
             guard let version = try ledger.liveVersion(VersionReference(id: id, origin: nil)), version.item != nil,
                 // A newer one than the circle's is a conflict.
                 try ledger.liveVersions(named: version.name).count == 1
@@ -93,6 +102,8 @@ package struct FormerVersions: Hashable, Sendable {
         try ledger.set(.deletionGuard, to: nil)
     }
 
+    package var ids: [SyncVersionID] { Array(origins.keys) }
+
     /// Removes the versions that are shared from now on.
-    mutating func remove(_ shared: [SyncVersionID]) { for id in shared { ids[id] = nil } }
+    mutating func remove(_ shared: [SyncVersionID]) { for id in shared { origins[id] = nil } }
 }

@@ -6,7 +6,7 @@ package struct LocalMerge {
     private var merge: Merge
 
     /// `former`: as in `FormerVersions`.
-    package init(_ transaction: SyncTransaction, former: [SyncVersionID: Bool] = [:]) {
+    package init(_ transaction: SyncTransaction, former: [SyncVersionID: Origin] = [:]) {
         merge = Merge(transaction)
         merge.former = former
     }

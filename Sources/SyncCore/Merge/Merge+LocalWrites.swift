@@ -22,7 +22,7 @@ extension Merge {
     private mutating func fold(_ change: RecordedChange) throws(KeychainFailure) {
         if change.kind != .deleted, let local = try items.localItem(change.item), let lane = local.lane ?? plantedLane {
             let isAddedAgain = change.kind == .rewritten
-            if sharesWrites, former[local.revision] == nil {
+            if sharesWrites, former[local.revision] == nil || isPlanted(.sharesFormerVersions) {
                 try foldWrite(local, lane, isAddedAgain: isAddedAgain)
             } else {
                 try keepWrite(local, lane)

@@ -26,7 +26,7 @@ struct Merge {
     /// The versions that this device showed when it last left this circle; see `FormerVersions`.
     ///
     /// A row with one of them is folded as a version that is not sent.
-    var former: [SyncVersionID: Bool] = [:]
+    var former: [SyncVersionID: Origin] = [:]
     /// Live versions whose contents were found to be lost, and that the circle has.
     private(set) var lost: Set<VersionReference> = []
     /// Items whose rows are of a newer format.
@@ -74,7 +74,11 @@ struct Merge {
     mutating func addUnlessReplaced(
         _ reference: VersionReference, _ content: SyncContent, _ summary: ContentSummary
     ) throws(KeychainFailure) {
-        guard try !ledger.isAwaited(reference) else { return observe(.ignoredAwaitedVersion) }
+        guard try !ledger.isAwaited(reference) else {
+            // A former version is replaced with it.
+            if former[reference.id] != nil { touch(summary.name) }
+            return observe(.ignoredAwaitedVersion)
+        }
         guard try ledger.liveVersion(reference) == nil else { return }
         if isPlanted(.versionNamedByID), try ledger.liveVersions(named: summary.name).contains(where: { $0.reference.id == reference.id }) {
             return
@@ -128,6 +132,13 @@ struct Merge {
     /// The items that `settle` will look at.
     var touchedNames: [ItemName] { touched.keys.sorted() }
 
+    /// Makes sure that `settle` looks at the items with former versions: a checkpoint may cover them.
+    mutating func touchFormer() throws(KeychainFailure) {
+        for id in former.keys.sorted() {
+            if let version = try ledger.liveVersion(VersionReference(id: id, origin: nil)) { touch(version.name) }
+        }
+    }
+
     /// Makes sure that `settle` looks at an item.
     mutating func touch(_ name: ItemName) {
         touched[name] = touched[name] ?? Touched()
@@ -160,7 +171,7 @@ struct Merge {
         var live = try ledger.liveVersions(named: name)
         for index in live.indices where try isAbsent(&live[index]) { noteLoss(of: live[index].reference) }
         var entry = entry
-        if let replaced = try removeFormer(from: &live) { entry.item = replaced.item }
+        if let row = try removeFormer(from: &live) { entry.item = row }
         let shown = live.first { $0.item != nil }
         let shared = sharesWrites ? live : live.filter { $0.reference.origin != nil }
         let visible = shared.max(by: Self.isOrdered) ?? shown
@@ -188,23 +199,36 @@ struct Merge {
     /// Whether a version was shown when this device left the circle, and the circle has not shown it since.
     func isFormer(_ version: LiveVersion) -> Bool { version.reference.origin == nil && former[version.reference.id] != nil }
 
-    /// Removes a former version in whose place the circle has another one or the same, and returns it.
+    /// Removes the former versions that the circle has itself or has replaced, and returns the row of one.
     ///
-    /// The circle knows it, so this is no conflict. A version that is newer than all of the circle's did not arrive there before this device was
-    /// removed, and stays until a person decides. So does one that no other device may have read.
-    private func removeFormer(from live: inout [LiveVersion]) throws(KeychainFailure) -> LiveVersion? {
-        guard !former.isEmpty, let index = live.firstIndex(where: { isFormer($0) && $0.item != nil }) else { return nil }
-        let version = live[index]
-        guard former[version.reference.id] == false,
-            let other = live.filter({ $0.reference.origin != nil }).max(by: Self.isOrdered),
-            try items.isAvailable(other.lane), try items.isAvailable(version.lane)
-        else { return nil }
-        // The ledger does not have it if the class was locked when the row was folded.
-        var date = version.date
-        if date == nil, let item = version.item { date = try items.summary(of: item)?.date }
-        guard (other.date ?? .infinity) >= date ?? .infinity else { return nil }
-        try ledger.remove(version.reference)
-        return live.remove(at: index)
+    /// These are no conflict. A version whose batch is not covered may never have been read by another device, and stays until a person decides.
+    private func removeFormer(from live: inout [LiveVersion]) throws(KeychainFailure) -> ItemID? {
+        guard !former.isEmpty else { return nil }
+        var row: ItemID?
+        for version in live where isFormer(version) {
+            let others = live.filter { $0.reference.origin != nil }
+            guard let origin = former[version.reference.id], let other = others.max(by: Self.isOrdered),
+                try isCovered(origin) || isPlanted(.takesFormerVersionsForReplaced)
+                    || others.contains(where: { $0.reference.id == version.reference.id }),
+                try items.isAvailable(other.lane), try items.isAvailable(version.lane)
+            else {
+                try noteDate(ofFormer: version, in: &live)
+                continue
+            }
+            try ledger.remove(version.reference)
+            live.removeAll { $0.reference == version.reference }
+            if let item = version.item { row = item } else { try items.removeCopy(of: version.reference) }
+        }
+        return row
+    }
+
+    /// Notes the date of a former version that was folded while its class was locked: it is never sealed, which tells the dates of local writes.
+    private func noteDate(ofFormer version: LiveVersion, in live: inout [LiveVersion]) throws(KeychainFailure) {
+        guard version.date == nil, let item = version.item, try items.isAvailable(version.lane), let summary = try items.summary(of: item),
+            let index = live.firstIndex(where: { $0.reference == version.reference })
+        else { return }
+        (live[index].date, live[index].contentDigest) = (summary.date, summary.contentDigest)
+        try ledger.replace(version.reference, with: live[index])
     }
 
     /// Shows a version; returns false if the row has to be left alone, or the content cannot be opened.

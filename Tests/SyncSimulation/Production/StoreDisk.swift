@@ -57,6 +57,11 @@ final class StoreDisk: SimulatedDisk {
 
     deinit { store.close() }
 
+    func leaveCircle() throws(KeychainFailure) {
+        try store.stopSynchronizing()
+        try store.startSynchronizing()
+    }
+
     func copied() throws -> any SimulatedDisk { try StoreDisk(copying: self) }
 
     private static func open(_ path: String, _ keybag: OpenKeybag) throws(KeychainFailure) -> SQLiteItemStore {
