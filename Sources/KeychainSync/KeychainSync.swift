@@ -47,14 +47,24 @@ public enum KeychainSync {
 
     /// Makes a recovery kit in place of the present one, which can no longer be used.
     ///
+    /// If it throws, the present kit can still be used.
+    ///
     /// - Parameter storage: The storage of the circle.
     /// - Returns: The kit, which a person has to store now.
-    /// - Throws: `.notStarted`, `.notOwner`, `.locked`, and `.keychain`.
+    /// - Throws: `.notStarted`, `.notOwner`, `.storage` if the kit cannot be sent, `.locked`, and `.keychain`.
     public static func makeRecoveryKit(on storage: any SyncStorage) async throws(SyncFailure) -> SyncSecret {
         let local = try LocalCircle.current()
         let former = try local.roster().members.filter(\.value.isRecoveryKit).keys.sorted()
-        let kit = try await admitRecoveryKit(in: local)
         let host = EngineHost(local.keychain, clock: local.clock)
+        let kit = try await admitRecoveryKit(in: local)
+        do throws(SyncFailure) {
+            // A kit of which the storage does not know recovers nothing, so the present one is removed afterwards.
+            try await local.sendStatements(over: storage)
+        } catch {
+            let admitted = try local.roster().members.filter(\.value.isRecoveryKit).keys
+            for device in admitted.sorted() where !former.contains(device) { try await host.perform(.remove(device)) }
+            throw error
+        }
         for device in former { try await host.perform(.remove(device)) }
         _ = await local.exchange(over: storage)
         return kit

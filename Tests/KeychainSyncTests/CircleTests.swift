@@ -123,10 +123,10 @@ struct CircleTests {
         try await bench.one.perform(.remove(DeviceID(try #require(Identifier128(hexadecimal: removed.id)))))
         try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
         try third.put("c", "3")
-        await expectFailure(.removed) { try await SyncAgent(third.keychain, on: bench.storage).runUntilQuiet() }
+        await expectFailure(.unconfirmed) { try await SyncAgent(third.keychain, on: bench.storage).runUntilQuiet() }
         let agent = try SyncAgent(third.keychain, on: bench.storage)
         let run = Task { try await agent.run() }
-        #expect(try await third.use { try KeychainSync.status() }.warnings.compactMap(\.failure?.code) == [.removed])
+        #expect(try await third.use { try KeychainSync.status() }.warnings.compactMap(\.failure?.code) == [.unconfirmed])
         try await SyncAgent(witness.keychain, on: bench.storage).runUntilQuiet()
         try await expect("the confirmed device sends what was written") {
             try await SyncAgent(witness.keychain, on: bench.storage).runUntilQuiet()
@@ -135,6 +135,35 @@ struct CircleTests {
         try await expect("the warning is over") { try await third.use { try KeychainSync.status() }.warnings.isEmpty }
         run.cancel()
         try await run.value
+    }
+
+    @Test("What a device has sent is read before it is removed")
+    func changesOfRemovedDevice() async throws {
+        let bench = try await CircleBench()
+        _ = try await bench.start()
+        try await bench.join()
+        try bench.other.put("a", "1")
+        try await SyncAgent(bench.other.keychain, on: bench.storage).runUntilQuiet()
+        let device = try #require(try await bench.one.use { try KeychainSync.devices() }.last)
+        let removal = try await bench.one.use { try await KeychainSync.remove(device.id, on: bench.storage) }
+        #expect(removal.unread == nil && removal.readableItemCount == 1)
+        #expect(try bench.one.secret("a") == "1")
+    }
+
+    @Test("A recovery kit that cannot be sent does not replace the present one")
+    func unsentKit() async throws {
+        let bench = try await CircleBench()
+        let kit = try await bench.start().recoveryKit
+        let away = bench.storage.path + ".away"
+        try FileManager.default.moveItem(atPath: bench.storage.path, toPath: away)
+        await expectFailure(.storage) { _ = try await bench.one.use { try await KeychainSync.makeRecoveryKit(on: bench.storage) } }
+        #expect(try await bench.one.use { try KeychainSync.status() }.unsentCount > 0)
+        try FileManager.default.moveItem(atPath: away, toPath: bench.storage.path)
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        let recovery = try await bench.other.use {
+            try await KeychainSync.recover(on: bench.storage, recoveryKit: kit, deviceName: "eagle-5")
+        }
+        #expect(recovery.removedDeviceCount == 1)
     }
 
     @Test("After a removal, the items are listed that still have a value which the device could read")

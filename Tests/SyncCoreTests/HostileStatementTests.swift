@@ -48,6 +48,35 @@ struct HostileStatementTests {
         #expect(bench.members(admitted) == [2, admitted])
     }
 
+    @Test(
+        "A device that learns of the removal of its owner together with its own admission warns, until another device confirms the admission"
+    )
+    func voidFromTheBeginning() throws {
+        var bench = try EngineBench([.owner, .owner, .owner])
+        try bench.exchange([0, 1, 2])
+        let admitted = try bench.admit(by: 1)
+        try bench.exchange([2])
+        try bench.run(0, .command(.remove(bench.machines[1].id)))
+        // The answer to its request contains only these two statements.
+        let ids = [bench.machines[admitted].id]
+        let cipher = bench.cipher
+        for stored in bench.machines[admitted].ledger.statements() {
+            switch try Statement(stored.bytes, cipher: cipher).body {
+            case .found: continue
+            case .admit(let admission) where ids.contains(admission.device): continue
+            default: bench.machines[admitted].ledger.state.statements[stored.hash] = nil
+            }
+        }
+        bench.start(admitted)
+        try bench.exchange([admitted])
+        #expect(bench.machines[admitted].alarms == [.admissionVoid])
+        try bench.exchange([2, admitted])
+        bench.machines[admitted].alarms = []
+        try bench.exchange([admitted])
+        #expect(bench.machines[admitted].alarms.isEmpty)
+        #expect(bench.members(admitted) == [0, 2, admitted])
+    }
+
     @Test("A removed device is not admitted in another role under its old keys")
     func otherRole() throws {
         var bench = try EngineBench([.owner, .owner, .writer])

@@ -66,7 +66,7 @@ extension Simulation {
     }
 
     private mutating func check() throws {
-        dropVoidAdmissions()
+        try dropVoidAdmissions()
         let removedIDs = Set(devices.filter(\.isRemoved).map(\.id))
         var states: [Int: RestingState] = [:]
         for index in remaining { states[index] = try devices[index].disk.restingState() }
@@ -178,20 +178,31 @@ extension Simulation {
 
     /// The devices in those removals of which a device has everything that they list.
     private func removedByCompleteStatements(of index: Int) throws -> Set<DeviceID> {
+        Set(
+            try completeStatements(of: index).compactMap { statement in
+                if case .remove(let removal) = statement.body { removal.device } else { nil }
+            })
+    }
+
+    /// Whether a device has an admission of itself with everything that this lists.
+    private func isAdmissionComplete(_ index: Int) throws -> Bool {
+        let id = devices[index].id
+        return try completeStatements(of: index).contains { Self.isAdmission($0, of: id) }
+    }
+
+    /// The statements of a device that it has with all that they list.
+    private func completeStatements(of index: Int) throws -> [Statement] {
         let cipher = cipher
         let stored = try devices[index].disk.read { ledger throws(KeychainFailure) in try ledger.statements() }
         let statements = Dictionary(uniqueKeysWithValues: try stored.map { ($0.hash, try Statement($0.bytes, cipher: cipher)) })
-        var removed: Set<DeviceID> = []
-        for statement in statements.values {
-            guard case .remove(let removal) = statement.body else { continue }
+        return statements.values.filter { statement in
             var waiting = statement.heads
             var found: Set<StatementHash> = []
             while let hash = waiting.popLast() {
                 if found.insert(hash).inserted { waiting += statements[hash]?.heads ?? [] }
             }
-            if found.allSatisfy({ statements[$0] != nil }) { removed.insert(removal.device) }
+            return found.allSatisfy { statements[$0] != nil }
         }
-        return removed
     }
 
     /// Checks that no device keeps a statement of another circle, and that none waits for a statement that only a reader names.
@@ -244,13 +255,18 @@ extension Simulation {
     }
 
     /// Takes the devices whose admission turned out to be void for removed.
-    private mutating func dropVoidAdmissions() {
+    private mutating func dropVoidAdmissions() throws {
         let others = remaining.filter { !devices[$0].mayBeVoid }
         for index in devices.indices where devices[index].mayBeVoid && !devices[index].isRemoved {
             let id = devices[index].id
             guard !others.contains(where: { devices[$0].engine?.roster?.members[id] != nil }) else { continue }
             devices[index].isRemoved = true
             counters.count(.voidAdmission)
+            let isMember = devices[index].engine?.roster?.members[id] != nil
+            let isTold = !devices[index].alarms.isDisjoint(with: [.admissionVoid, .removed])
+            if !devices[index].isGone, !isMember, !isTold, try isAdmissionComplete(index) {
+                oracle.fail("device \(index) does not warn that its admission is void")
+            }
         }
     }
 

@@ -52,8 +52,8 @@ extension AlarmReport {
             case .unsentWriteLost: AlarmReport("a damaged item was lost before it could be sent; `valet verify` shows what is damaged")
             case .admissionVoid:
                 AlarmReport(
-                    .removed, "the owner that admitted this device was removed, and no other device has confirmed the admission",
-                    advice: "its changes wait; if no other device confirms it, run `valet sync leave`, then join again")
+                    .unconfirmed, "the owner that admitted this device was removed, and no other device has confirmed the admission",
+                    advice: "the changes of this device wait; if no other one confirms it, run `valet sync leave`, then join again")
             case .removed: AlarmReport(.removed, "this device was removed from its circle", advice: "its items stay here")
             }
     }

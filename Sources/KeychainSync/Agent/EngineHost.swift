@@ -12,6 +12,7 @@ internal import Synchronization
 package actor EngineHost {
     let keychain: LocalKeychain
     let clock: any WallClock
+    private let sealsChanges: Bool
     private let executor = QueueExecutor()
     private var keys: LoadedDeviceKeys?
     /// As it was when the keys were read.
@@ -27,9 +28,11 @@ package actor EngineHost {
     // The actor keeps its executor.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
 
-    package init(_ keychain: LocalKeychain, clock: any WallClock) {
+    /// `sealsChanges`: whether local changes are sealed and sent.
+    package init(_ keychain: LocalKeychain, clock: any WallClock, sealsChanges: Bool = true) {
         self.keychain = keychain
         self.clock = clock
+        self.sealsChanges = sealsChanges
         var random = SystemRandomNumberGenerator()
         id = Identifier128(high: random.next(), low: random.next()).bytes
     }
@@ -75,7 +78,7 @@ package actor EngineHost {
             let taken = engine.take()
             let isContinued = try ledger.setting(.engine) == id
             if !isContinued { try ledger.set(.engine, to: id) }
-            var engine = if isContinued, let taken { taken } else { try Self.makeEngine(keys, ledger) }
+            var engine = if isContinued, let taken { taken } else { try makeEngine(keys, ledger) }
             let transaction = SyncTransaction(ledger: ledger, items: items)
             let result = try body(&engine, clock.now(), transaction, isContinued && taken != nil)
             next = engine
@@ -125,11 +128,13 @@ package actor EngineHost {
         try keychain.readLedger { ledger throws(KeychainFailure) in try ReaderCredential.expiration(in: ledger) }
     }
 
-    private static func makeEngine(_ keys: LoadedDeviceKeys, _ ledger: any SyncReading) throws(KeychainFailure) -> SyncEngine {
+    private func makeEngine(_ keys: LoadedDeviceKeys, _ ledger: any SyncReading) throws(KeychainFailure) -> SyncEngine {
         guard let membership = try Membership.stored(in: ledger) else {
             throw KeychainFailure(.notAvailable, "this device is in no circle", subject: .store)
         }
-        return SyncEngine(cipher: LocalKeychain.circleCipher, keys: keys, membership: membership)
+        var engine = SyncEngine(cipher: LocalKeychain.circleCipher, keys: keys, membership: membership)
+        engine.sealsChanges = sealsChanges
+        return engine
     }
 
     /// Returns this device's keys, read again at events that may follow a lock or an unlock.

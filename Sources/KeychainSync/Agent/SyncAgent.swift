@@ -30,7 +30,10 @@ public final class SyncAgent: Sendable {
         try self.init(keychain, on: storage)
     }
 
-    package init(_ keychain: LocalKeychain, on storage: any SyncStorage, clock: any WallClock = SystemWallClock()) throws(SyncFailure) {
+    /// `sealsChanges`: whether local changes are sealed and sent, or only those of other devices are read.
+    package init(
+        _ keychain: LocalKeychain, on storage: any SyncStorage, clock: any WallClock = SystemWallClock(), sealsChanges: Bool = true
+    ) throws(SyncFailure) {
         do throws(KeychainFailure) {
             guard try keychain.isSynchronizing(),
                 let membership = try keychain.readLedger({ ledger throws(KeychainFailure) in try Membership.stored(in: ledger) })
@@ -49,7 +52,7 @@ public final class SyncAgent: Sendable {
         }
         self.keychain = keychain
         self.clock = clock
-        host = EngineHost(keychain, clock: clock)
+        host = EngineHost(keychain, clock: clock, sealsChanges: sealsChanges)
     }
 
     /// Synchronizes until the task is canceled.

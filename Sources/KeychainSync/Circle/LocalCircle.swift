@@ -101,10 +101,11 @@ struct LocalCircle: Sendable {
 
     /// Sends what waits, and reads what is new, unless an agent runs, which does it.
     ///
-    /// Returns why something could not be sent, or, with `reportsUnread`, also why something could not be read; nil if all is well.
-    func exchange(over storage: any SyncStorage, reportsUnread: Bool = false) async -> SyncFailure? {
+    /// Returns why something could not be sent, or, with `reportsUnread`, also why something could not be read; nil if all is well. Without `sealsChanges`
+    /// local changes wait.
+    func exchange(over storage: any SyncStorage, reportsUnread: Bool = false, sealsChanges: Bool = true) async -> SyncFailure? {
         do throws(SyncFailure) {
-            try await SyncAgent(keychain, on: storage, clock: clock).runUntilQuiet()
+            try await SyncAgent(keychain, on: storage, clock: clock, sealsChanges: sealsChanges).runUntilQuiet()
             return nil
         } catch {
             switch error.code {
@@ -112,6 +113,27 @@ struct LocalCircle: Sendable {
             case .deletionsWait, .newerVersion: return reportsUnread ? error : nil
             default: return error
             }
+        }
+    }
+
+    /// Sends what this device has stated about the circle, and waits for it if an agent does it.
+    ///
+    /// Throws `.storage` if it is not sent.
+    func sendStatements(over storage: any SyncStorage) async throws(SyncFailure) {
+        if let failure = await exchange(over: storage) { throw failure }
+        let deadline = Deadline.after(milliseconds: Self.agentTimeoutMilliseconds)
+        while try hasUnsentStatements() {
+            guard !deadline.isOver, (try? await Task.sleep(for: .milliseconds(20))) != nil else {
+                throw SyncFailure(.storage, "\(storage.location) did not get what this device has stated")
+            }
+        }
+    }
+
+    private static let agentTimeoutMilliseconds: UInt64 = 20_000
+
+    private func hasUnsentStatements() throws(SyncFailure) -> Bool {
+        try readLedger { ledger throws(KeychainFailure) in
+            try ledger.outgoingNames().contains { ObjectName($0)?.folder == .statements }
         }
     }
 

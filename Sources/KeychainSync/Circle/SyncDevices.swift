@@ -37,6 +37,10 @@ public struct SyncRemoval: Hashable, Sendable {
     ///
     /// ``KeychainSync/removedDevices()`` lists those that were not changed since.
     public let readableItemCount: Int
+    /// Why changes of the device may not have been read before; nil if all were that the storage has.
+    ///
+    /// After the removal they are never read.
+    public let unread: SyncFailure?
     /// Why the removal was not sent yet; nil if it was.
     ///
     /// An agent sends it.
@@ -87,6 +91,8 @@ extension KeychainSync {
 
     /// Removes a device from the circle, and makes new keys in the same step.
     ///
+    /// What the storage has is read before, because what the device has sent is not believed after its removal unless another device has read it.
+    ///
     /// The device can read nothing that is written by a device that knows of the removal. It keeps what it has read, so a person should change the secrets
     /// of items that it could read.
     ///
@@ -97,6 +103,9 @@ extension KeychainSync {
     /// - Throws: `.notStarted`, `.notOwner`, `.notFound` if no other device has the identifier, `.locked`, and `.keychain`.
     public static func remove(_ id: SyncDevice.ID, on storage: any SyncStorage) async throws(SyncFailure) -> SyncRemoval {
         let local = try LocalCircle.current()
+        _ = try local.membership()
+        // What waits here is sealed after the removal, so that the device cannot open it.
+        let unread = await local.exchange(over: storage, reportsUnread: true, sealsChanges: false)
         guard let device = try devices().first(where: { $0.id == id && !$0.isThisDevice }),
             let subject = Identifier128(hexadecimal: id).map({ DeviceID($0) })
         else { throw SyncFailure(.notFound, "the circle has no other device with this identifier") }
@@ -111,7 +120,7 @@ extension KeychainSync {
             }
         }
         try await EngineHost(local.keychain, clock: local.clock).perform(.remove(subject))
-        return SyncRemoval(device: device, readableItemCount: count, unsent: await local.exchange(over: storage))
+        return SyncRemoval(device: device, readableItemCount: count, unread: unread, unsent: await local.exchange(over: storage))
     }
 
     /// Confirms that items are deleted which other devices have deleted.

@@ -24,10 +24,14 @@ public struct SyncFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case notFound
         /// Another agent synchronizes this keychain.
         case agentRunning
-        /// This device was removed from its circle, or the owner that admitted it was and no other device has confirmed the admission.
+        /// This device was removed from its circle.
         ///
-        /// Its items stay. In the second case the agent runs on, because another device may still confirm it.
+        /// Its items stay.
         case removed
+        /// The owner that admitted this device was removed, and no other device has confirmed the admission.
+        ///
+        /// Its items stay, and its changes wait. The agent runs on: a device that knew of the admission before the removal confirms it when it synchronizes.
+        case unconfirmed
         /// The credential of a reader has expired.
         ///
         /// The items that were received stay.

@@ -82,8 +82,9 @@ extension KeychainSync {
             }
             let waiting = try ledger.pendingVersions(in: .whenUnlocked, limit: 1)
             let isRemoved = roster.removed.contains(membership.device)
+            let isMember = roster.members[membership.device] != nil
             // The person at a removed device can do nothing about them any more.
-            let alarms = try (isRemoved ? [] : StoredAlarms(in: ledger).all).map { alarm in
+            let alarms = try (isRemoved ? [] : StoredAlarms(in: ledger).all).filter { $0 != .admissionVoid || !isMember }.map { alarm in
                 let report = AlarmReport(alarm, notes)
                 return SyncStatus.Warning(failure: report.failure, text: report.text)
             }
@@ -167,7 +168,7 @@ extension LocalCircle {
             var unsent = 0
             for kind in RecordedChange.Kind.allCases { unsent += try ledger.recordedChanges(kind, limit: .max).count }
             for lane in Lane.allCases { unsent += try ledger.pendingVersions(in: lane, limit: .max).count }
-            unsent += try ledger.outgoingNames().count { ObjectName($0)?.folder == .batches }
+            unsent += try ledger.outgoingNames().count { [.batches, .statements].contains(ObjectName($0)?.folder) }
             let unshared = try FormerVersions.unshared(in: ledger).count
             return (shared - unshared, unshared, try Self.conflicts(in: ledger).count, unsent)
         }

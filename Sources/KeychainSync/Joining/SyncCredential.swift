@@ -160,7 +160,7 @@ extension KeychainSync {
     ///   - storage: The storage of the circle.
     ///   - credential: The credential.
     /// - Returns: What this machine has received, and why not everything was read, if so.
-    /// - Throws: `.expired`; `.removed` if an owner has removed the reader; `.noCircle` if the storage does not have the circle; `.alreadyStarted` if
+    /// - Throws: `.expired`; `.removed` if an owner has removed the reader; `.unconfirmed`; `.noCircle` if the storage does not have the circle; `.alreadyStarted` if
     ///   this keychain is in a circle by other means; `.agentRunning` if an agent runs with another credential; `.storage`, `.locked`, and `.keychain`.
     @discardableResult
     public static func join(on storage: any SyncStorage, credential: SyncCredential) async throws(SyncFailure) -> SyncJoined {
@@ -181,7 +181,14 @@ extension KeychainSync {
             }
         }
         var unread = await local.exchange(over: storage, reportsUnread: true)
-        if unread?.code == .removed { throw SyncFailure(.removed, "the credential \(credential.name) was removed from the circle") }
+        switch unread?.code {
+        case .removed: throw SyncFailure(.removed, "the credential \(credential.name) was removed from the circle")
+        case .unconfirmed:
+            throw SyncFailure(
+                .unconfirmed,
+                "the owner that made the credential \(credential.name) was removed, and no other device has confirmed the credential")
+        default: break
+        }
         if unread == nil { unread = try missingChanges(in: local) }
         let counts = try local.counts()
         return SyncJoined(

@@ -20,7 +20,8 @@ extension EngineStep {
     ///
     /// Before, the device reads what it can see of its own logs: it may have been restored from a snapshot, or be a clone.
     mutating func sealPending() throws(KeychainFailure) {
-        guard ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog), !roster.heads.isEmpty,
+        guard engine.sealsChanges, ownRole?.mayWrite == true, engine.memory.maySeal || isPlanted(.sealWithoutReadingOwnLog),
+            !roster.heads.isEmpty,
             areStatementsRead
         else { return }
         var unreadable: [ListedBatch] = []

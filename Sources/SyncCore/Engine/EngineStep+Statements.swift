@@ -120,9 +120,26 @@ extension EngineStep {
         if try isAdmissionVoid() { effects.append(.alarm(.admissionVoid)) }
     }
 
+    /// Returns whether this device was a member until a removal made its admission void, or learned of that removal together with its admission.
     private func isAdmissionVoid() throws(KeychainFailure) -> Bool {
         guard ownRole == nil, !roster.removed.contains(device) else { return false }
-        return try ledger.setting(.voidAdmission) != nil
+        return try ledger.setting(.voidAdmission) != nil || hasCompleteAdmission
+    }
+
+    /// Whether an admission of this device is here with all statements on which it rests: with fewer, it could not count yet.
+    private var hasCompleteAdmission: Bool {
+        let statements = engine.memory.statements
+        return statements.values.contains { statement in
+            guard case .admit(let admission) = statement.body, admission.device == device else { return false }
+            var waiting = statement.heads
+            var found: Set<StatementHash> = []
+            while let hash = waiting.popLast() {
+                guard found.insert(hash).inserted else { continue }
+                guard let listed = statements[hash] else { return false }
+                waiting += listed.heads
+            }
+            return true
+        }
     }
 
     /// Lists the statements that this device counted, and an admission of this device that still counts.

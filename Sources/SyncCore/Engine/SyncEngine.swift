@@ -12,6 +12,8 @@ package struct SyncEngine {
     package let membership: Membership
     /// Whether this device is a reader, by its keys and its identifier.
     let isReader: Bool
+    /// Whether local changes are sealed; not before a removal, because the removed device could open them.
+    package var sealsChanges = true
     var memory = EngineMemory()
 
     /// `keys` are the private keys of this device, and `membership` is the circle that it has founded or was admitted to.

@@ -124,6 +124,14 @@ extension CommandFailure {
             case .notFound: (.notFound, "`valet sync devices` lists the devices, and `valet sync conflicts` the conflicts.")
             case .agentRunning: (.unavailable, "Stop `valet sync run`, for example with `systemctl --user stop valet-sync`.")
             case .removed: (.unavailable, "The items stay here. To enter the circle again, run `valet sync leave`, then join.")
+            case .unconfirmed:
+                (
+                    .unavailable,
+                    """
+                    The changes of this device wait. Devices that knew it before confirm it when they synchronize. Otherwise run `valet sync leave`, then join \
+                    with a new code or credential.
+                    """
+                )
             case .expired:
                 (
                     .unavailable,

@@ -76,6 +76,9 @@ struct SyncRemoveCommand: ParsableCommand {
         let removal = try session.perform { () async throws(SyncFailure) in try await KeychainSync.remove(device.id, on: storage) }
         try StandardOutput.write(
             ["Removed, and new keys were made."] + consequences(of: removal, devices), afterAction: "the device was removed")
+        if let unread = removal.unread {
+            StandardError.write("Changes of it may not have been read: \(unread.reason). They are not read any more.")
+        }
         if let unsent = removal.unsent { StandardError.write("The removal was not sent yet: \(unsent.reason). \(SyncText.later)") }
         let removed = try session.perform { () async throws(SyncFailure) in try KeychainSync.removedDevices().first { $0.id == device.id } }
         guard let removed else { return }

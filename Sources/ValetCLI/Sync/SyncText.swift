@@ -22,8 +22,8 @@ enum SyncText {
     /// What was not sent yet.
     static func sent(_ status: SyncStatus) -> String {
         guard status.unsentCount > 0 else { return "Sent: all." }
-        let changes = status.unsentCount == 1 ? "1 change waits" : "\(status.unsentCount) changes wait"
-        return "Sent: all but \(changes)" + (status.isWaitingForUnlock ? ", for `valet unlock`." : ".")
+        let (changes, wait) = status.unsentCount == 1 ? ("1 change", "waits") : ("\(status.unsentCount) changes", "wait")
+        return "Sent: all but \(changes)" + (status.isWaitingForUnlock ? ", which \(wait) for `valet unlock`." : ".")
     }
 
     /// The items that the circle does not have any more; nil if there are none.
