@@ -492,6 +492,15 @@ struct CircleTests {
         }
     }
 
+    @Test("An invitation into a folder that is gone ends at once")
+    func invitationWithoutFolder() async throws {
+        let bench = try await CircleBench()
+        _ = try await bench.start()
+        let invitation = try await bench.one.use { try await KeychainSync.invite(on: bench.storage, as: .owner) }
+        try FileManager.default.removeItem(atPath: bench.storage.path)
+        await expectFailure(.storage) { _ = try await bench.one.use { try await invitation.request() } }
+    }
+
     @Test("Neither descriptions nor dumps show a code or a kit")
     func descriptions() async throws {
         let bench = try await CircleBench()

@@ -161,6 +161,8 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case former
     /// What a person has to know, until its cause is gone.
     case alarms
+    /// Why the last round of an agent could not use the storage, in UTF-8; none if it could.
+    case storageFailure
     /// When the credential expires by which this machine is in the circle.
     case credential
 }

@@ -45,6 +45,8 @@ final class AgentLoop {
     private var roundAlarms: Set<SyncAlarm> = []
     /// Whether the ledger has no alarms.
     private var areAlarmsClear = false
+    /// Why the last round could not use the storage, as stored in the ledger: an empty text if it could, nil if it is not known what is stored.
+    private var storedFailure: String?
     /// Whether the present round looks at everything in the storage.
     private var isRoundFull = false
     /// The first alarm in the present round that ends a run which ends when it is quiet.
@@ -62,7 +64,7 @@ final class AgentLoop {
     /// Handles inputs until it is stopped or, with `endsWhenQuiet`, until a round has nothing to do.
     ///
     /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed` and `.expired`, and with `endsWhenQuiet`
-    /// also `.storage`, `.deletionsWait`, `.newerVersion`, and the first failure of the keychain.
+    /// also `.storage`, `.deletionsWait`, `.newerVersion`, `.unconfirmed`, and the first failure of the keychain.
     func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
         self.endsWhenQuiet = endsWhenQuiet
         do throws(KeychainFailure) {
@@ -288,8 +290,10 @@ final class AgentLoop {
         }
     }
 
-    /// Stores the alarms of the present round, unless there are and were none.
+    /// Stores the alarms of the present round, and the failure of the storage, unless there are and were none.
     private func storeAlarms() async {
+        let failure = roundError?.reason ?? ""
+        if failure != storedFailure, !isStopping, await host.storeStorageFailure(failure) { storedFailure = failure }
         guard !roundAlarms.isEmpty || !areAlarmsClear else { return }
         areAlarmsClear = await host.store(roundAlarms, isComplete: isRoundFull && roundError == nil && !isStopping)
     }

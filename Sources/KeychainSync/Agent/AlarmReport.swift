@@ -65,6 +65,22 @@ extension EngineHost {
         AlarmReport(alarm, try? keychain.readLedger { ledger throws(KeychainFailure) in try DeviceNotes(in: ledger) })
     }
 
+    /// Stores why the last round could not use the storage, for people who ask for the status; an empty text if it could.
+    ///
+    /// Returns whether it is stored. Best effort: the next round stores it, too.
+    func storeStorageFailure(_ reason: String) -> Bool {
+        let bytes = reason.isEmpty ? nil : Array(reason.utf8)
+        do throws(KeychainFailure) {
+            guard try keychain.readLedger({ ledger throws(KeychainFailure) in try ledger.setting(.storageFailure) }) != bytes else {
+                return true
+            }
+            try keychain.synchronize { ledger, _ throws(KeychainFailure) in try ledger.set(.storageFailure, to: bytes) }
+            return true
+        } catch {
+            return false
+        }
+    }
+
     /// Stores the alarms of a round for people who ask for the status.
     ///
     /// `isComplete`: whether the round has read everything. Returns whether none is stored now. Best effort: the next round stores them, too.

@@ -67,7 +67,7 @@ public final class SyncAgent: Sendable {
     /// Synchronizes until there is nothing to do.
     ///
     /// - Throws: `.removed` once this device learns of its removal, `.expired`, `.storage` if a call of the storage failed, and `.locked` or
-    ///   `.keychain` if the keychain cannot be used. After everything else was done: `.deletionsWait` and `.newerVersion`.
+    ///   `.keychain` if the keychain cannot be used. After everything else was done: `.deletionsWait`, `.newerVersion`, and `.unconfirmed`.
     public func runUntilQuiet() async throws(SyncFailure) { try await run(endsWhenQuiet: true) }
 
     /// Waits until everything that programs have written is in the storage.

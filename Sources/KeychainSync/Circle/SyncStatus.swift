@@ -37,15 +37,15 @@ public struct SyncStatus: Hashable, Sendable {
     public let conflictCount: Int
     /// Whether this device was removed from the circle.
     public let isRemoved: Bool
-    /// What the last run of an agent has found and a person has to know, the most urgent first, and then the credentials that have expired or will
-    /// within a week.
+    /// What the last run of an agent has found and a person has to know, the most urgent first, then why it could not use the storage, and then the
+    /// credentials that have expired or will within a week.
     ///
     /// Each warning disappears with the first run after its cause is gone.
     public let warnings: [Warning]
 
     /// Something that a person has to know.
     public struct Warning: Hashable, Sendable {
-        /// What waits for a person: `.deletionsWait` or `.newerVersion`; nil if nothing waits.
+        /// What waits for a person or for another device: `.deletionsWait`, `.newerVersion`, or `.unconfirmed`; nil if nothing waits.
         public let failure: SyncFailure?
         /// What was found, and what to do, without a full stop.
         public let text: String
@@ -88,6 +88,9 @@ extension KeychainSync {
                 let report = AlarmReport(alarm, notes)
                 return SyncStatus.Warning(failure: report.failure, text: report.text)
             }
+            let storage = try (isRemoved ? nil : ledger.setting(.storageFailure)).map { reason in
+                SyncStatus.Warning(failure: nil, text: "synchronization waits: " + String(decoding: reason, as: UTF8.self))
+            }
             let credentials = try CredentialWarnings(membership, roster, notes, now: local.clock.now()).warnings(in: ledger)
             return SyncStatus(
                 circle: Self.groups(of: membership.circle),
@@ -99,7 +102,7 @@ extension KeychainSync {
                 unreadDevices: try Self.unreadDevices(in: ledger).filter { $0 != membership.device && roster.members[$0] != nil }.sorted()
                     .map { notes[$0]?.name?.text },
                 isWaitingForStatements: !roster.missing.isEmpty, conflictCount: counts.conflicts,
-                isRemoved: isRemoved, warnings: alarms + credentials)
+                isRemoved: isRemoved, warnings: alarms + [storage].compactMap(\.self) + credentials)
         }
     }
 

@@ -12,8 +12,9 @@ struct JoinLoop: Sendable {
 
     /// Runs rounds until `step` returns nil.
     ///
-    /// `step` handles an event and returns what has to be done, or nil once there is nothing to wait for. Errors of the storage are waited out: the side itself
-    /// ends after its time. Throws `.invitationEnded` if the task is canceled, and what `step` throws.
+    /// `step` handles an event and returns what has to be done, or nil once there is nothing to wait for. Errors of the storage are waited out, once something
+    /// could be listed or read, and something created: the side itself ends after its time. Throws `.invitationEnded` if the task is canceled, `.storage` if
+    /// the storage cannot be used from the beginning, and what `step` throws.
     nonisolated(nonsending) func run(
         _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
     ) async throws(SyncFailure) {
@@ -28,21 +29,29 @@ struct JoinLoop: Sendable {
             timer.cancel()
         }
         var iterator = inputs.makeAsyncIterator()
+        var access = Access()
         repeat {
-            guard try await round(step) else { return }
+            guard try await round(&access, step) else { return }
         } while await iterator.next() != nil
         throw SyncFailure(.invitationEnded, "the task was canceled")
     }
 
     /// Begins with a wake-up, and handles all that follows from it; returns false once there is nothing to wait for.
     private nonisolated(nonsending) func round(
-        _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
+        _ access: inout Access, _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
     ) async throws(SyncFailure) -> Bool {
         var events: [SyncEvent] = [.wake]
         while !events.isEmpty {
             guard let effects = try await step(events.removeFirst()) else { return false }
             for effect in effects {
-                if let event = await perform(effect) { events.append(event) }
+                do throws(SyncStorageError) {
+                    if let event = try await perform(effect) { events.append(event) }
+                    access.note(effect)
+                } catch {
+                    guard access.contains(effect) else { throw SyncFailure(error) }
+                    // The next round tries again.
+                    if case .read(let name, _) = effect { events.append(.failed(name)) }
+                }
             }
         }
         return true
@@ -50,25 +59,42 @@ struct JoinLoop: Sendable {
 
     /// Performs effects without handling their results: the end of an invitation.
     func finish(_ effects: [SyncEffect]) async {
-        for effect in effects { _ = await perform(effect) }
+        for effect in effects { _ = try? await perform(effect) }
     }
 
-    private func perform(_ effect: SyncEffect) async -> SyncEvent? {
-        do throws(SyncStorageError) {
+    private func perform(_ effect: SyncEffect) async throws(SyncStorageError) -> SyncEvent? {
+        switch effect {
+        case .list(let folder): return .listed(folder, try await storage.list(folder))
+        case .read(let name, let byteCount): return .read(name, try await storage.read(name, atMost: byteCount))
+        case .create(let name, let bytes):
+            try await storage.create(name, bytes)
+            return .created(name)
+        case .remove(let name): try await storage.remove(name)
+        case .wake, .alarm: break
+        }
+        return nil
+    }
+
+    /// The kinds of calls that the storage has answered without an error.
+    private struct Access {
+        private var hasRead = false
+        private var hasCreated = false
+
+        mutating func note(_ effect: SyncEffect) {
             switch effect {
-            case .list(let folder): return .listed(folder, try await storage.list(folder))
-            case .read(let name, let byteCount): return .read(name, try await storage.read(name, atMost: byteCount))
-            case .create(let name, let bytes):
-                try await storage.create(name, bytes)
-                return .created(name)
-            case .remove(let name): try await storage.remove(name)
-            case .wake, .alarm: break
+            case .list, .read: hasRead = true
+            case .create: hasCreated = true
+            case .remove, .wake, .alarm: break
             }
-            return nil
-        } catch {
-            // The next round tries again.
-            if case .read(let name, _) = effect { return .failed(name) }
-            return nil
+        }
+
+        /// Whether the storage could do this before, so that an error may pass.
+        func contains(_ effect: SyncEffect) -> Bool {
+            switch effect {
+            case .list, .read: hasRead
+            case .create: hasCreated
+            case .remove, .wake, .alarm: true
+            }
         }
     }
 }

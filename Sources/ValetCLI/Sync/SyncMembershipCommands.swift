@@ -75,11 +75,12 @@ struct SyncInviteCommand: ParsableCommand {
             try Confirmation.require(
                 "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the device was refused",
                 advice: "If the numbers differ, another person has the code. Run `valet sync invite` again for another one.")
+            try session.perform { () async throws(SyncFailure) in try await request.admit() }
         } catch {
+            // The other device would wait for an answer.
             _ = try session.perform { () async throws(SyncFailure) in await request.refuse() }
             throw error
         }
-        try session.perform { () async throws(SyncFailure) in try await request.admit() }
         try StandardOutput.writeLine(
             "\(ItemListing.escapingUnprintable(request.deviceName)) was admitted as \(role == .owner ? "an" : "a") \(role.rawValue).")
     }
@@ -303,7 +304,12 @@ struct SyncLeaveCommand: ParsableCommand {
 
     func run() throws {
         let session = try SyncSession(passcode)
-        let count = try session.perform { () async throws(SyncFailure) in try KeychainSync.leave() }
+        let (unsentCount, count) = try session.perform { () async throws(SyncFailure) in
+            (try KeychainSync.status().unsentCount, try KeychainSync.leave())
+        }
+        if unsentCount > 0 {
+            StandardError.write("\(unsentCount == 1 ? "1 change was" : "\(unsentCount) changes were") not sent.")
+        }
         try StandardOutput.writeLine("This device left the circle. Its \(count == 1 ? "item stays" : "\(count) items stay") here.")
     }
 }

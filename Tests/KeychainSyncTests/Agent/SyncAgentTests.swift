@@ -211,9 +211,11 @@ struct SyncAgentTests {
                 await #expect { try await agent.runUntilQuiet() } throws: { ($0 as? SyncFailure)?.code == .storage }
             }
             #expect(try one.secret("a") == "1" && other.secret("a") == "1")
+            #expect(try await one.use { try KeychainSync.status() }.warnings.count == 1)
             try FileManager.default.moveItem(atPath: hidden, toPath: storage.path)
             for agent in agents { try await agent.runUntilQuiet() }
             #expect(try other.secret("b") == "2")
+            #expect(try await one.use { try KeychainSync.status() }.warnings.isEmpty)
         }
     }
 
