@@ -70,6 +70,26 @@ public enum KeychainSync {
         return kit
     }
 
+    /// Uses another storage for the circle of this keychain, for example after its folder was moved.
+    ///
+    /// The other devices are not affected: each has its own folder, or its own way to the storage.
+    ///
+    /// - Parameter storage: The storage, which has the circle already.
+    /// - Throws: `.notStarted`; `.noCircle` if the storage does not have the circle of this keychain; `.agentRunning` while an agent runs; `.storage`,
+    ///   `.locked`, and `.keychain`.
+    public static func move(to storage: any SyncStorage) async throws(SyncFailure) {
+        let local = try LocalCircle.current()
+        let circle = try local.membership().circle
+        guard try await circles(in: storage).contains(circle) else {
+            throw SyncFailure(.noCircle, "\(storage.location) does not have circle \(groups(of: circle)) of this device")
+        }
+        guard let lock = try local.attempt({ () throws(KeychainFailure) in try local.keychain.lockForAgent() }) else {
+            throw SyncFailure(.agentRunning, "an agent synchronizes this keychain; stop it first")
+        }
+        try local.noteLocation(of: storage)
+        withExtendedLifetime(lock) {}
+    }
+
     /// Takes this keychain out of its circle.
     ///
     /// The items stay, and the storage is not touched. If the keychain enters the circle again, only what was written since is shared; what was

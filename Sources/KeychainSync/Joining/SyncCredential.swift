@@ -216,7 +216,7 @@ extension LocalCircle {
     }
 
     /// Remembers where the storage is now.
-    fileprivate func noteLocation(of storage: any SyncStorage) throws(SyncFailure) {
+    func noteLocation(of storage: any SyncStorage) throws(SyncFailure) {
         let location = Array(storage.location.utf8)
         guard try readLedger({ ledger throws(KeychainFailure) in try ledger.setting(.storage) }) != location else { return }
         try attempt { () throws(KeychainFailure) in

@@ -22,8 +22,8 @@ struct SyncCommand: ParsableCommand {
         subcommands: [
             SyncStartCommand.self, SyncInviteCommand.self, SyncJoinCommand.self, SyncStatusCommand.self, SyncDevicesCommand.self,
             SyncRenameCommand.self, SyncRemoveCommand.self, SyncCredentialCommand.self, SyncConflictsCommand.self, SyncUnsharedCommand.self,
-            SyncRunCommand.self,
-            SyncNowCommand.self, SyncAcceptDeletionsCommand.self, SyncRecoverCommand.self, SyncKitCommand.self, SyncLeaveCommand.self,
+            SyncRunCommand.self, SyncNowCommand.self, SyncAcceptDeletionsCommand.self, SyncRecoverCommand.self, SyncKitCommand.self,
+            SyncMoveCommand.self, SyncLeaveCommand.self,
         ]
     )
 }
@@ -162,7 +162,7 @@ extension CommandFailure {
                     .unavailable,
                     """
                     Nothing was deleted here. Check that the folder is mounted and has room, or that the etcd cluster can be reached and \
-                    accepts this device.
+                    accepts this device. If the folder was moved, run `valet sync move FOLDER`.
                     """
                 )
             case .locked: (.unavailable, "Run `valet unlock`, or pass the passcode with --passcode-fd.")

@@ -289,6 +289,28 @@ struct SyncKitCommand: ParsableCommand {
     }
 }
 
+struct SyncMoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "move",
+        abstract: "Use the circle in another folder, for example after its folder was moved.",
+        discussion: "Moves no files: the folder must have the files of the circle. The other devices keep their folders."
+    )
+
+    @Argument(help: ArgumentHelp("The folder, or etcd://HOST:PORT/PATH.", valueName: "folder"), completion: .directory)
+    var folder: String
+
+    @OptionGroup
+    var passcode: PasscodeOption
+
+    func run() throws {
+        let session = try SyncSession(passcode)
+        let storage = try session.storage(in: folder, isNew: false)
+        try session.perform { () async throws(SyncFailure) in try await KeychainSync.move(to: storage) }
+        StandardError.write(
+            "This device synchronizes through \(SyncText.path(storage)) from now on. Start `valet sync run` again if it ran.")
+    }
+}
+
 struct SyncLeaveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "leave",
