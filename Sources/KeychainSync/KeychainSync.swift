@@ -116,6 +116,14 @@ public enum KeychainSync {
         return counts.shared + counts.unshared
     }
 
+    /// Returns whether this keychain is alone in its circle, and the storage has another circle: two devices may each have begun one.
+    package static func isAloneBesideAnotherCircle(in storage: any SyncStorage) async throws(SyncFailure) -> Bool {
+        let local = try LocalCircle.current()
+        let circle = try local.membership().circle
+        guard try local.roster().members.values.count(where: { !$0.isRecoveryKit }) == 1 else { return false }
+        return try await circles(in: storage).contains { $0 != circle }
+    }
+
     static func circles(in storage: any SyncStorage) async throws(SyncFailure) -> [CircleID] {
         do throws(SyncStorageError) { return try await CircleStorage.circles(in: storage) } catch { throw SyncFailure(error) }
     }

@@ -26,6 +26,7 @@ struct SyncNowCommand: ParsableCommand {
             }
         }
         let status = try session.perform { () async throws(SyncFailure) in try KeychainSync.status() }
+        try session.warnOfOtherCircle(in: storage)
         // A locked keychain is no error for cron.
         if status.unsentCount > 0 { StandardError.write(SyncText.sent(status)) }
     }
@@ -44,6 +45,8 @@ struct SyncRunCommand: ParsableCommand {
     func run() throws {
         let session = try SyncSession(passcode)
         let storage = try session.storage()
+        // The agent waits for a folder that is gone.
+        try? session.warnOfOtherCircle(in: storage)
         // A signal that comes before the agent runs ends it too.
         let (stops, stop) = AsyncStream<Void>.makeStream()
         let signals = TerminationSignals { stop.yield() }
@@ -66,6 +69,20 @@ struct SyncRunCommand: ParsableCommand {
         } catch {
             return error
         }
+    }
+}
+
+extension SyncSession {
+    /// Two people may both have begun a circle in one folder, which neither of them would notice otherwise.
+    fileprivate func warnOfOtherCircle(in storage: any SyncStorage) throws(CommandFailure) {
+        guard try perform({ () async throws(SyncFailure) in try await KeychainSync.isAloneBesideAnotherCircle(in: storage) }) else {
+            return
+        }
+        StandardError.write(
+            """
+            \(SyncText.path(storage)) has another circle too, with which this device does not share. If another device of yours has begun it, run \
+            `valet sync leave` on one of the two, and join the circle of the other.
+            """)
     }
 }
 
