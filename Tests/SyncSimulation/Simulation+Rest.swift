@@ -131,6 +131,7 @@ extension Simulation {
         case .missingStatement: true
         case .massDeletion: faults.guardsDeletions
         case .itemLeftAlone: faults.hasOldPrograms
+        case .itemTooLarge: false
         case .unsentWriteLost: faults.damages || faults.restores
         }
     }

@@ -49,6 +49,7 @@ extension AlarmReport {
                 AlarmReport(
                     "a received item could not replace the one on this device, which a newer version of the program wrote or which is for this device"
                 )
+            case .itemTooLarge: AlarmReport("an item of this device has more than 1 MiB, so it is not shared, and stays here")
             case .unsentWriteLost: AlarmReport("a damaged item was lost before it could be sent; `valet verify` shows what is damaged")
             case .admissionVoid:
                 AlarmReport(

@@ -183,9 +183,12 @@ extension EngineStep {
         if version.isDeletion { return (VersionRecord(id: version.id, replaced: version.replaced, content: nil), nil) }
         guard var live = try ledger.liveVersion(VersionReference(id: version.id, origin: nil)),
             let content = try items.content(of: live), let summary = try items.summary(of: content),
-            content.byteCount <= SyncContent.largestByteCount,
             summary.lane == version.lane || isPlanted(.sendsThisDeviceOnly)
         else { return nil }
+        guard content.byteCount <= SyncContent.largestByteCount else {
+            effects.append(.alarm(.itemTooLarge(live.name)))
+            return nil
+        }
         if live.date == nil {
             live.date = summary.date
             live.contentDigest = summary.contentDigest

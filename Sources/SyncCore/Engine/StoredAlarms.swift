@@ -72,7 +72,7 @@ extension SyncAlarm {
     fileprivate var isOfDailyCheck: Bool {
         switch self {
         case .itemLeftAlone, .unsentWriteLost: true
-        case .newerFormat, .invalidBatch, .removed, .admissionVoid, .missingStatement, .massDeletion: false
+        case .newerFormat, .invalidBatch, .removed, .admissionVoid, .missingStatement, .massDeletion, .itemTooLarge: false
         }
     }
 
@@ -89,6 +89,7 @@ extension SyncAlarm {
         case .missingStatement(let hash): [5] + hash.bytes
         case .unsentWriteLost(let name): [6] + name.bytes
         case .itemLeftAlone(let name): [7] + name.bytes
+        case .itemTooLarge(let name): [8] + name.bytes
         }
     }
 
@@ -109,6 +110,7 @@ extension SyncAlarm {
             case 4: self = .invalidBatch(DeviceID(identifier))
             case 6: self = .unsentWriteLost(ItemName(identifier))
             case 7: self = .itemLeftAlone(ItemName(identifier))
+            case 8: self = .itemTooLarge(ItemName(identifier))
             default: return nil
             }
         }

@@ -87,6 +87,8 @@ package enum SyncAlarm: Hashable, Sendable {
     case massDeletion(Int)
     /// The row of an item is of a newer format.
     case itemLeftAlone(ItemName)
+    /// An item is larger than a batch can contain, so it is not shared.
+    case itemTooLarge(ItemName)
     /// A write was lost with its row before it could be sent. The next write of the item by a program takes its place.
     case unsentWriteLost(ItemName)
 }

@@ -219,6 +219,21 @@ struct SyncAgentTests {
         }
     }
 
+    @Test("An item of more than 1 MiB is not shared, and the status says so until it is gone")
+    func largeItem() async throws {
+        try await withCircle { one, other, storage in
+            try one.put("large", String(repeating: "1", count: 1_048_577))
+            try one.put("small", "1")
+            for machine in [one, other] { try await SyncAgent(machine.keychain, on: storage).runUntilQuiet() }
+            #expect(try other.secret("large") == nil && other.secret("small") == "1")
+            let status = try await one.use { try KeychainSync.status() }
+            #expect(status.unsentCount == 1 && status.warnings.count == 1)
+            try one.delete("large")
+            try await SyncAgent(one.keychain, on: storage).runUntilQuiet()
+            #expect(try await one.use { try KeychainSync.status() }.warnings.isEmpty)
+        }
+    }
+
     @Test("A run ends although the storage has an object that is of no use")
     func uselessObject() async throws {
         try await withCircle { one, other, storage in
