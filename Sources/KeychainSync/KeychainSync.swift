@@ -95,7 +95,8 @@ public enum KeychainSync {
     /// The items stay, and the storage is not touched. If the keychain enters the circle again, only what was written since is shared; what was
     /// deleted there meanwhile does not come back. See ``unsharedItems()``.
     ///
-    /// What was not sent yet is not sent any more. The other devices still list this one until an owner removes it. Older programs can write to the keychain again.
+    /// What was not sent yet is not sent any more. The other devices still list this one until an owner removes it. Older programs can write to the
+    /// keychain again.
     ///
     /// - Returns: The number of items that synchronized.
     /// - Throws: `.notStarted`, `.agentRunning` while an agent runs, `.locked`, and `.keychain`.

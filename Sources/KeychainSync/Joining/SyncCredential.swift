@@ -160,8 +160,9 @@ extension KeychainSync {
     ///   - storage: The storage of the circle.
     ///   - credential: The credential.
     /// - Returns: What this machine has received, and why not everything was read, if so.
-    /// - Throws: `.expired`; `.removed` if an owner has removed the reader; `.unconfirmed`; `.noCircle` if the storage does not have the circle; `.alreadyStarted` if
-    ///   this keychain is in a circle by other means; `.agentRunning` if an agent runs with another credential; `.storage`, `.locked`, and `.keychain`.
+    /// - Throws: `.expired`; `.removed` if an owner has removed the reader; `.unconfirmed`; `.noCircle` if the storage does not have the circle;
+    ///   `.alreadyStarted` if this keychain is in a circle by other means; `.agentRunning` if an agent runs with another credential; `.storage`,
+    ///   `.locked`, and `.keychain`.
     @discardableResult
     public static func join(on storage: any SyncStorage, credential: SyncCredential) async throws(SyncFailure) -> SyncJoined {
         let local = try LocalCircle.current()
