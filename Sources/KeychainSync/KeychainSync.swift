@@ -51,7 +51,8 @@ public enum KeychainSync {
     ///
     /// - Parameter storage: The storage of the circle.
     /// - Returns: The kit, which a person has to store now.
-    /// - Throws: `.notStarted`, `.notOwner`, `.storage` if the kit cannot be sent, `.locked`, and `.keychain`.
+    /// - Throws: `.notStarted`, `.notOwner`, `.removed` or `.unconfirmed` if this device is no member, `.storage` if the kit cannot be sent, `.locked`, and
+    ///   `.keychain`.
     public static func makeRecoveryKit(on storage: any SyncStorage) async throws(SyncFailure) -> SyncSecret {
         let local = try LocalCircle.current()
         let former = try local.roster().members.filter(\.value.isRecoveryKit).keys.sorted()
@@ -61,8 +62,11 @@ public enum KeychainSync {
             // A kit of which the storage does not know recovers nothing, so the present one is removed afterwards.
             try await local.sendStatements(over: storage)
         } catch {
-            let admitted = try local.roster().members.filter(\.value.isRecoveryKit).keys
-            for device in admitted.sorted() where !former.contains(device) { try await host.perform(.remove(device)) }
+            // Best effort: the code of this kit was shown to no person, so it does no harm if it stays.
+            if let keys = try? LocalCircle.cipher.deviceKeys(ofRecoveryKit: kit.bytes) {
+                let device = DeviceID(of: keys.publicKeys, role: .recoveryKit, cipher: LocalCircle.cipher)
+                _ = try? await host.perform(.remove(device))
+            }
             throw error
         }
         for device in former { try await host.perform(.remove(device)) }

@@ -19,7 +19,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
         keyTakenByOtherLane
     case believesBoxes, statementsOfOtherCircles, keysWithoutCheck, keepDropsList
     // Lost contents, and writes of readers
-    case sharesFormerVersions, takesFormerVersionsForReplaced
+    case sharesFormerVersions, takesFormerVersionsForReplaced, keepsFormerVersions
     case sharesWritesOfReaders, takesAbsentRowsForDeleted, keepsLostContents, forgetsUnknownRows
     // Limits
     case sendsThisDeviceOnly

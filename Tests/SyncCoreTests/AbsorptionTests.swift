@@ -49,6 +49,31 @@ struct AbsorptionTests {
         #expect(bench.value(1, 1) == 1)
     }
 
+    @Test("A checkpoint that cannot be absorbed yet, because a change waits, is absorbed after the removal of its author")
+    func removedAuthor() throws {
+        var bench = try EngineBench([.owner, .owner])
+        try bench.exchange([0, 1])
+        bench.put(1, 1, date: 5, value: 1)
+        bench.put(1, 2, date: 5, value: 2, .whenUnlocked)
+        try bench.exchange([1])
+        try bench.replaceBatchesByCheckpoint(of: 1)
+        bench.put(0, 3, date: 5, value: 3)
+        // What waits is not sealed before the removal, which another engine makes than the one that has read.
+        bench.machines[0].engine?.sealsChanges = false
+        for _ in 0..<3 { try bench.run(0) }
+        #expect(bench.value(0, 1) == nil)
+        bench.start(0)
+        try bench.run(0, .command(.remove(bench.machines[1].id)))
+        for _ in 0..<3 { try bench.run(0) }
+        #expect(bench.value(0, 1) == 1 && bench.value(0, 2) == 2)
+        let sealed = try bench.objects.filter { $0.key.hasPrefix("b/") }.map { try BatchFrame($0.value).header.laneKey }
+        #expect(!sealed.isEmpty)
+        for key in sealed {
+            let opened = bench.key(key, of: 1)
+            #expect(opened == nil)
+        }
+    }
+
     @Test("A checkpoint of no use delays a good one by one turn only, also for an agent that runs for moments")
     func oneTurn() throws {
         var bench = try EngineBench([.owner, .owner, .owner])

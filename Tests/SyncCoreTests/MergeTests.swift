@@ -37,7 +37,7 @@ struct MergeBench {
 
     /// Seals what was written.
     func publish(_ origin: Origin) throws -> [VersionRecord] {
-        var merge = LocalMerge(SyncTransaction(ledger: ledger, items: ledger))
+        var merge = LocalMerge(SyncTransaction(ledger: ledger, items: ledger), former: former)
         try merge.fold()
         return try merge.publish(at: origin)
     }
@@ -92,6 +92,21 @@ struct MergeTests {
         try bench.read([Bench.record(1, date: date)], Bench.origin(2))
         #expect(bench.visible == visible)
         #expect(bench.live.count == liveCount)
+    }
+
+    @Test("A deletion of a version from before the device left holds, although its batch is read afterwards", arguments: [false, true])
+    func deletedFormerVersion(isOverwritten: Bool) throws {
+        var bench = Bench()
+        let published = Bench.origin(1)
+        bench.former = [Bench.version(2): published]
+        bench.put(2, date: 10)
+        try bench.read([], Bench.origin(5, log: 5, number: 1))
+        if isOverwritten { bench.put(3, date: 11) } else { bench.delete() }
+        let records = try bench.publish(Bench.origin(9, log: 9, number: 1))
+        #expect(records.flatMap(\.replaced) == [Bench.reference(2, published)])
+        try bench.read([Bench.record(2, date: 10)], published)
+        #expect(bench.visible == (isOverwritten ? 3 : nil))
+        #expect(bench.live.count == (isOverwritten ? 1 : 0))
     }
 
     @Test("One identifier with two origins is two versions (C1)")

@@ -26,7 +26,8 @@ package enum PlantedFaults {
     package static let ofRemovals: Set = Set([PlantedFault.voidRemovalsVoid, .doubtedRemovalsEnd].map(\.rawValue))
 
     /// The faults that only schedules show in which devices enter the circle again.
-    package static let ofRejoins: Set = Set([PlantedFault.sharesFormerVersions, .takesFormerVersionsForReplaced].map(\.rawValue))
+    package static let ofRejoins: Set = Set(
+        [PlantedFault.sharesFormerVersions, .takesFormerVersionsForReplaced, .keepsFormerVersions].map(\.rawValue))
 
     /// The faults that only the simulation of joining shows.
     package static let ofJoining: Set = Set(

@@ -25,7 +25,7 @@ package struct SimulatedDevice {
     /// Lost and never used again.
     var isGone = false
     /// What it showed when it left the circle that it has entered again; nil if it has not.
-    var formerVersions: Set<SyncVersionID>?
+    var formerVersions: [SyncVersionID: Origin]?
     /// The revisions of the rows with which it left, also those that it had not sent.
     var rowsAtExit: Set<SyncVersionID> = []
     /// Removed from the circle as far as the person knows who removed it.

@@ -44,7 +44,7 @@ extension Simulation {
         try devices[joiner].disk.transaction(rollsBack: false) { transaction throws(KeychainFailure) in
             try former?.store(in: transaction.ledger)
         }
-        devices[joiner].formerVersions = Set(former?.ids ?? [])
+        devices[joiner].formerVersions = former?.origins ?? [:]
         if options.isTraced { note("device \(leaver) leaves, and is admitted as \(joiner) by \(owner)") }
         counters.count(.enteredAgain)
     }

@@ -88,7 +88,7 @@ extension Simulation {
             let isExpected = { (origin: Origin, author: DeviceID) in readByRemaining.contains(origin) || !removedIDs.contains(author) }
             if waitsForCheckpoint(index, state, isExpected) { continue }
             var own = expected
-            if devices[index].formerVersions != nil { checkFormer(index, &state, isExpected) }
+            if devices[index].formerVersions != nil { checkFormer(index, &state, own, isExpected) }
             if !devices[index].role.mayWrite {
                 let read = state.read.union(readByRemaining)
                 own = oracle.expected { origin, author in
@@ -273,7 +273,10 @@ extension Simulation {
 
     /// Checks that a device which has entered the circle again still has everything with which it had left, and takes what the circle does not have out of
     /// its state.
-    private mutating func checkFormer(_ index: Int, _ state: inout RestingState, _ isExpected: (Origin, DeviceID) -> Bool) {
+    private mutating func checkFormer(
+        _ index: Int, _ state: inout RestingState, _ expected: [VersionReference: SimulatedContent],
+        _ isExpected: (Origin, DeviceID) -> Bool
+    ) {
         for revision in devices[index].rowsAtExit where state.unshared[revision] == nil && !oracle.isOverwritten(revision, on: index) {
             if oracle.isKnown(revision, isExpected) { continue }
             oracle.fail("device \(index) has lost what only this device had when it left the circle")
@@ -281,7 +284,12 @@ extension Simulation {
         }
         for (id, version) in state.unshared {
             counters.count(.unsharedFormerVersion)
-            if devices[index].formerVersions?.contains(id) == false { oracle.fail("device \(index) does not send what a program wrote") }
+            guard let origin = devices[index].formerVersions?[id] else {
+                oracle.fail("device \(index) does not send what a program wrote")
+                continue
+            }
+            let others = expected.filter { $0.value.name == version.content?.name }
+            if !others.isEmpty, state.read.contains(origin) { oracle.fail("device \(index) keeps what the circle has replaced") }
             state.live.remove(VersionReference(id: id, origin: nil))
             if version.isCopy { state.copyCount -= 1 }
         }

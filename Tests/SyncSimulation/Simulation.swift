@@ -407,7 +407,7 @@ package struct Simulation {
         if name.utf8.first == UInt8(ascii: "b"), storage.objects[name] == nil, let batch = sealed[name] {
             let author = devices[index].id
             oracle.notePublished(batch, by: devices.indices.filter { devices[$0].id == author }, as: parts)
-            if let former = devices[index].formerVersions, batch.versions.contains(where: { $0.content != nil && former.contains($0.id) }) {
+            if let former = devices[index].formerVersions, batch.versions.contains(where: { $0.content != nil && former[$0.id] != nil }) {
                 oracle.fail("device \(index), which has entered the circle again, sends what it had before")
             }
             let isAlone = !faults.restores && !faults.clones && !faults.usesRecoveryKit

@@ -120,9 +120,10 @@ struct LocalCircle: Sendable {
     ///
     /// Throws `.storage` if it is not sent.
     func sendStatements(over storage: any SyncStorage) async throws(SyncFailure) {
-        if let failure = await exchange(over: storage) { throw failure }
+        let failure = await exchange(over: storage)
         let deadline = Deadline.after(milliseconds: Self.agentTimeoutMilliseconds)
         while try hasUnsentStatements() {
+            if let failure { throw failure }
             guard !deadline.isOver, (try? await Task.sleep(for: .milliseconds(20))) != nil else {
                 throw SyncFailure(.storage, "\(storage.location) did not get what this device has stated")
             }

@@ -37,9 +37,9 @@ public struct SyncRemoval: Hashable, Sendable {
     ///
     /// ``KeychainSync/removedDevices()`` lists those that were not changed since.
     public let readableItemCount: Int
-    /// Why changes of the device may not have been read before; nil if all were that the storage has.
+    /// Why changes of the device may not have been read before; nil if none is known to be missing.
     ///
-    /// After the removal they are never read.
+    /// They may never be read now.
     public let unread: SyncFailure?
     /// Why the removal was not sent yet; nil if it was.
     ///
@@ -89,23 +89,45 @@ extension KeychainSync {
         _ = await local.exchange(over: storage)
     }
 
-    /// Removes a device from the circle, and makes new keys in the same step.
+    /// Reads what the storage has, and sends nothing: what waits here can be sealed under new keys after a removal.
     ///
-    /// What the storage has is read before, because what the device has sent is not believed after its removal unless another device has read it.
+    /// If an agent runs, it has read what has arrived. A person who removes a device should know before why something of it may not be read: afterwards it
+    /// never is.
+    ///
+    /// - Parameter storage: The storage of the circle.
+    /// - Returns: Why something may not have been read, for example `.locked`, `.storage`, or `.deletionsWait`; nil if nothing is known to be missing.
+    /// - Throws: `.notStarted`, `.removed`, `.unconfirmed`, `.locked` if the keychain was not unlocked since the machine was started, and `.keychain`.
+    public static func readChanges(on storage: any SyncStorage) async throws(SyncFailure) -> SyncFailure? {
+        let local = try LocalCircle.current()
+        _ = try local.membership()
+        if let failure = await local.exchange(over: storage, reportsUnread: true, sealsChanges: false) {
+            if [.removed, .unconfirmed].contains(failure.code) { throw failure }
+            return failure
+        }
+        if try local.attempt({ () throws(KeychainFailure) in try local.keychain.sessionStatus().state }) != .unlocked {
+            return SyncFailure(.locked, "the keychain is locked")
+        }
+        let failure = try local.readLedger { ledger throws(KeychainFailure) in try ledger.setting(.storageFailure) }
+        if let failure { return SyncFailure(.storage, String(decoding: failure, as: UTF8.self)) }
+        return try missingChanges(in: local)
+    }
+
+    /// Removes a device from the circle, and makes new keys in the same step.
     ///
     /// The device can read nothing that is written by a device that knows of the removal. It keeps what it has read, so a person should change the secrets
     /// of items that it could read.
+    ///
+    /// What the device has sent is not believed after its removal unless another device has read it, so it is read before: ``readChanges(on:)``.
     ///
     /// - Parameters:
     ///   - id: The ``SyncDevice/id`` of another device.
     ///   - storage: The storage of the circle.
     /// - Returns: The device, and how much it could read.
-    /// - Throws: `.notStarted`, `.notOwner`, `.notFound` if no other device has the identifier, `.locked`, and `.keychain`.
+    /// - Throws: `.notStarted`, `.notOwner`, `.removed` or `.unconfirmed` if this device is no member itself, `.notFound` if no other device has the
+    ///   identifier, `.locked`, and `.keychain`.
     public static func remove(_ id: SyncDevice.ID, on storage: any SyncStorage) async throws(SyncFailure) -> SyncRemoval {
         let local = try LocalCircle.current()
-        _ = try local.membership()
-        // What waits here is sealed after the removal, so that the device cannot open it.
-        let unread = await local.exchange(over: storage, reportsUnread: true, sealsChanges: false)
+        let unread = try await readChanges(on: storage)
         guard let device = try devices().first(where: { $0.id == id && !$0.isThisDevice }),
             let subject = Identifier128(hexadecimal: id).map({ DeviceID($0) })
         else { throw SyncFailure(.notFound, "the circle has no other device with this identifier") }

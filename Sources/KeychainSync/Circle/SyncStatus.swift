@@ -171,7 +171,9 @@ extension LocalCircle {
             var unsent = 0
             for kind in RecordedChange.Kind.allCases { unsent += try ledger.recordedChanges(kind, limit: .max).count }
             for lane in Lane.allCases { unsent += try ledger.pendingVersions(in: lane, limit: .max).count }
-            unsent += try ledger.outgoingNames().count { [.batches, .statements].contains(ObjectName($0)?.folder) }
+            let folders = try ledger.outgoingNames().map { ObjectName($0)?.folder }
+            // What was stated about the circle is one change for a person: a removal, for example, is followed by new keys.
+            unsent += folders.count { $0 == .batches } + (folders.contains(.statements) ? 1 : 0)
             let unshared = try FormerVersions.unshared(in: ledger).count
             return (shared - unshared, unshared, try Self.conflicts(in: ledger).count, unsent)
         }

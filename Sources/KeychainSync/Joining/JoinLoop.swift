@@ -12,11 +12,13 @@ struct JoinLoop: Sendable {
 
     /// Runs rounds until `step` returns nil.
     ///
+    /// `continues`: whether the storage could be used before, in an earlier call of this function.
+    ///
     /// `step` handles an event and returns what has to be done, or nil once there is nothing to wait for. Errors of the storage are waited out, once something
     /// could be listed or read, and something created: the side itself ends after its time. Throws `.invitationEnded` if the task is canceled, `.storage` if
     /// the storage cannot be used from the beginning, and what `step` throws.
     nonisolated(nonsending) func run(
-        _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
+        continues: Bool, _ step: nonisolated(nonsending) (SyncEvent) async throws(SyncFailure) -> [SyncEffect]?
     ) async throws(SyncFailure) {
         let (inputs, inbox) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let storage = storage
@@ -29,7 +31,7 @@ struct JoinLoop: Sendable {
             timer.cancel()
         }
         var iterator = inputs.makeAsyncIterator()
-        var access = Access()
+        var access = Access(hasRead: continues, hasCreated: continues)
         repeat {
             guard try await round(&access, step) else { return }
         } while await iterator.next() != nil
@@ -77,8 +79,8 @@ struct JoinLoop: Sendable {
 
     /// The kinds of calls that the storage has answered without an error.
     private struct Access {
-        private var hasRead = false
-        private var hasCreated = false
+        var hasRead: Bool
+        var hasCreated: Bool
 
         mutating func note(_ effect: SyncEffect) {
             switch effect {

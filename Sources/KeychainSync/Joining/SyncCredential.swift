@@ -200,7 +200,7 @@ extension KeychainSync {
     /// The failure to read changes that other devices have read, or that were known when the credential was made; nil if there are none.
     ///
     /// What waits for an unlock, or for an agent that runs, is not missing.
-    private static func missingChanges(in local: LocalCircle) throws(SyncFailure) -> SyncFailure? {
+    static func missingChanges(in local: LocalCircle) throws(SyncFailure) -> SyncFailure? {
         let status = try status()
         let isUnlocked = try local.attempt { () throws(KeychainFailure) in try local.keychain.sessionStatus().state } == .unlocked
         guard !status.unreadDevices.isEmpty, isUnlocked, !status.isAgentRunning else { return nil }
@@ -221,7 +221,10 @@ extension LocalCircle {
         let location = Array(storage.location.utf8)
         guard try readLedger({ ledger throws(KeychainFailure) in try ledger.setting(.storage) }) != location else { return }
         try attempt { () throws(KeychainFailure) in
-            try keychain.synchronize { ledger, _ throws(KeychainFailure) in try ledger.set(.storage, to: location) }
+            try keychain.synchronize { ledger, _ throws(KeychainFailure) in
+                try ledger.set(.storage, to: location)
+                try ledger.set(.storageFailure, to: nil)
+            }
         }
     }
 

@@ -134,7 +134,7 @@ public actor SyncInvitation {
     /// Exchanges messages until a device asks or the invitation ends, or, with `isLast`, for one round.
     private func exchange(isLast: Bool = false) async throws(SyncFailure) {
         var isFirst = true
-        try await loop.run { event async throws(SyncFailure) in
+        try await loop.run(continues: isLast) { event async throws(SyncFailure) in
             if case .wake = event {
                 guard isFirst || !isLast else { return nil }
                 isFirst = false

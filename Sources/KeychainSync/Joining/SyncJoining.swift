@@ -84,7 +84,7 @@ public actor SyncJoining {
     }
 
     fileprivate func requestNumber() async throws(SyncFailure) {
-        try await exchange()
+        try await exchange(continues: false)
         guard case .asking(let number) = request.state else { throw ended }
         self.number = number.text
     }
@@ -99,7 +99,7 @@ public actor SyncJoining {
     public func confirm() async throws(SyncFailure) -> SyncJoined {
         let effects: [SyncEffect]
         do throws(KeychainFailure) { effects = try request.confirm(now: local.clock.now()) } catch { throw SyncFailure(error) }
-        if try await store(before: effects) { try await exchange() }
+        if try await store(before: effects) { try await exchange(continues: true) }
         guard case .joined(let circle) = request.state else { throw ended }
         let unread = await local.exchange(over: storage, reportsUnread: true)
         let counts = try local.counts()
@@ -117,8 +117,8 @@ public actor SyncJoining {
         await loop.finish(effects)
     }
 
-    private func exchange() async throws(SyncFailure) {
-        try await loop.run { event async throws(SyncFailure) in try await handle(event) }
+    private func exchange(continues: Bool) async throws(SyncFailure) {
+        try await loop.run(continues: continues) { event async throws(SyncFailure) in try await handle(event) }
     }
 
     private func handle(_ event: SyncEvent) async throws(SyncFailure) -> [SyncEffect]? {

@@ -190,7 +190,7 @@ extension EngineStep {
         return false
     }
 
-    private func seenCheckpoints() throws(KeychainFailure) -> SeenCheckpoints {
+    func seenCheckpoints() throws(KeychainFailure) -> SeenCheckpoints {
         guard let bytes = try ledger.setting(.seenCheckpoints) else { return SeenCheckpoints() }
         return try stored { () throws(FormatError) in try SeenCheckpoints(bytes) }
     }
@@ -415,7 +415,9 @@ extension EngineStep {
         let complete = completeCheckpoints
         seen.keepOnly(engine.memory.listedCheckpoints)
         // A time in the future was noted before the clock was set back.
-        for (hash, _) in complete where seen[hash].map({ $0.seconds > now }) ?? true { seen.note(hash, at: now) }
+        for (hash, checkpoint) in complete where seen[hash].map({ $0.seconds > now }) ?? true {
+            seen.note(hash, by: checkpoint.author, at: now)
+        }
         if seen != before { try ledger.set(.seenCheckpoints, to: seen.encoded) }
 
         let ages = complete.map { now - (seen[$0.hash]?.seconds ?? now) }

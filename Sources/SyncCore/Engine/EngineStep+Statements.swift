@@ -23,6 +23,7 @@ extension EngineStep {
         let statements = engine.memory.statements.values.sorted { $0.hash < $1.hash }
         engine.memory.roster = Roster(statements, circle: circle)
         observe(.evaluatedStatements)
+        engine.memory.hasCompleteAdmission = ownRole == nil && hasCompleteAdmission()
         engine.memory.openedLanes = []
         engine.memory.unreadableOwn = nil
         setNothingAside()
@@ -123,22 +124,22 @@ extension EngineStep {
     /// Returns whether this device was a member until a removal made its admission void, or learned of that removal together with its admission.
     private func isAdmissionVoid() throws(KeychainFailure) -> Bool {
         guard ownRole == nil, !roster.removed.contains(device) else { return false }
-        return try ledger.setting(.voidAdmission) != nil || hasCompleteAdmission
+        return try ledger.setting(.voidAdmission) != nil || engine.memory.hasCompleteAdmission
     }
 
     /// Whether an admission of this device is here with all statements on which it rests: with fewer, it could not count yet.
-    private var hasCompleteAdmission: Bool {
+    private func hasCompleteAdmission() -> Bool {
         let statements = engine.memory.statements
+        var dependents: [StatementHash: [StatementHash]] = [:]
+        for statement in statements.values { for head in statement.heads { dependents[head, default: []].append(statement.hash) } }
+        var incomplete: Set<StatementHash> = []
+        var waiting = dependents.filter { statements[$0.key] == nil }.flatMap(\.value)
+        while let hash = waiting.popLast() {
+            if incomplete.insert(hash).inserted { waiting += dependents[hash] ?? [] }
+        }
         return statements.values.contains { statement in
-            guard case .admit(let admission) = statement.body, admission.device == device else { return false }
-            var waiting = statement.heads
-            var found: Set<StatementHash> = []
-            while let hash = waiting.popLast() {
-                guard found.insert(hash).inserted else { continue }
-                guard let listed = statements[hash] else { return false }
-                waiting += listed.heads
-            }
-            return true
+            guard case .admit(let admission) = statement.body else { return false }
+            return admission.device == device && !incomplete.contains(statement.hash)
         }
     }
 
@@ -252,10 +253,10 @@ extension EngineStep {
             throw KeychainFailure(.missingEntitlement, "only an owner of the circle can remove a device")
         }
         guard roster.members[subject] != nil else { return }
-        // What a reader wrote does not become usable because the reader is removed.
-        let checkpoints = engine.memory.checkpoints.filter { hash, checkpoint in
-            checkpoint.author == subject && isUsable(hash, checkpoint)
-        }.keys.sorted().suffix(Statement.Removal.largestCheckpointCount)
+        // What a reader wrote does not become usable because the reader is removed. The engine that performs a command may not have listed anything.
+        let known = engine.memory.checkpoints.filter { hash, checkpoint in checkpoint.author == subject && isUsable(hash, checkpoint) }.keys
+        let seen = roster.members[subject]?.role.mayWrite == true ? try seenCheckpoints().hashes(by: subject) : []
+        let checkpoints = Set(seen).union(known).sorted().suffix(Statement.Removal.largestCheckpointCount)
         try state(.remove(Statement.Removal(device: subject, checkpoints: Array(checkpoints))))
         guard subject != device else { return }
         for lane in Lane.allCases { _ = try sealingKey(lane) }

@@ -62,6 +62,7 @@ struct SeenCheckpoints: Equatable {
     private var lastTurns: [DeviceID: UInt64] = [:]
 
     struct Entry: Equatable {
+        let author: DeviceID
         /// When this device saw it first.
         var seconds: Double
         /// How often this device has begun to absorb it.
@@ -72,13 +73,18 @@ struct SeenCheckpoints: Equatable {
 
     subscript(hash: CheckpointHash) -> Entry? { entries[hash] }
 
-    mutating func note(_ hash: CheckpointHash, at seconds: Double) { entries[hash, default: Entry(seconds: seconds)].seconds = seconds }
+    mutating func note(_ hash: CheckpointHash, by author: DeviceID, at seconds: Double) {
+        entries[hash, default: Entry(author: author, seconds: seconds)].seconds = seconds
+    }
+
+    /// Returns the checkpoints of an author.
+    func hashes(by author: DeviceID) -> [CheckpointHash] { entries.filter { $0.value.author == author }.map(\.key) }
 
     /// Returns the number of the last absorption of a checkpoint of this author; 0 if there was none.
     func lastTurn(of author: DeviceID) -> UInt64 { lastTurns[author] ?? 0 }
 
     mutating func noteBeginning(of hash: CheckpointHash, by author: DeviceID, at seconds: Double) {
-        entries[hash, default: Entry(seconds: seconds)].absorptionCount += 1
+        entries[hash, default: Entry(author: author, seconds: seconds)].absorptionCount += 1
         lastTurns[author] = (lastTurns.values.max() ?? 0) &+ 1
     }
 
@@ -88,7 +94,7 @@ struct SeenCheckpoints: Equatable {
     }
 
     var encoded: [UInt8] {
-        var bytes: [UInt8] = [1]
+        var bytes: [UInt8] = [2]
         bytes.append(count: lastTurns.count)
         for (author, turn) in lastTurns.sorted(by: { $0.key < $1.key }).prefix(Int(UInt16.max)) {
             bytes.append(author)
@@ -96,6 +102,7 @@ struct SeenCheckpoints: Equatable {
         }
         for (hash, entry) in entries.sorted(by: { $0.key < $1.key }) {
             bytes.append(hash)
+            bytes.append(entry.author)
             bytes.append(seconds: entry.seconds)
             bytes.append(littleEndian: entry.absorptionCount)
         }
@@ -104,14 +111,15 @@ struct SeenCheckpoints: Equatable {
 
     init(_ bytes: [UInt8]) throws(FormatError) {
         var reader = FieldReader(bytes)
-        try reader.version(1)
+        try reader.version(2)
         for _ in 0..<(try reader.count(ofElementsOf: 24)) {
             let author = DeviceID(try reader.identifier())
             lastTurns[author] = try reader.uint64()
         }
         while reader.remaining > 0 {
             let hash = try reader.hash()
-            entries[hash] = Entry(seconds: try reader.seconds(), absorptionCount: try reader.uint64())
+            entries[hash] = Entry(
+                author: DeviceID(try reader.identifier()), seconds: try reader.seconds(), absorptionCount: try reader.uint64())
         }
     }
 }

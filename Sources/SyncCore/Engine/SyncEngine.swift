@@ -107,6 +107,8 @@ package struct SyncLimits: Sendable {
 struct EngineMemory {
     var statements: [StatementHash: Statement] = [:]
     var roster: Roster?
+    /// Whether an admission of this device, which is no member, is there with all that it rests on.
+    var hasCompleteAdmission = false
     var areStatementsLoaded = false
     /// The statements that were read and are not evaluated yet.
     var receivedStatements: [StatementHash: Statement] = [:]

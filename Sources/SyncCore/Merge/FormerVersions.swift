@@ -11,7 +11,7 @@ package import KeychainCore
 package struct FormerVersions: Hashable, Sendable {
     package let circle: CircleID
     /// The versions, and the batches that contain them.
-    private(set) var origins: [SyncVersionID: Origin]
+    package private(set) var origins: [SyncVersionID: Origin]
 
     /// Collects the versions from the ledger of a keychain that is about to leave; nil if it is in no circle.
     ///
@@ -101,8 +101,6 @@ package struct FormerVersions: Hashable, Sendable {
         try ledger.set(.former, to: encoded)
         try ledger.set(.deletionGuard, to: nil)
     }
-
-    package var ids: [SyncVersionID] { Array(origins.keys) }
 
     /// Removes the versions that are shared from now on.
     mutating func remove(_ shared: [SyncVersionID]) { for id in shared { origins[id] = nil } }

@@ -176,6 +176,12 @@ extension Merge {
                     references.formUnion(pending.replaced)
                 }
                 try ledger.removePending(version.reference.id)
+                // It was published before this device left the circle, and its batch may be read later.
+                if let origin = former[version.reference.id] {
+                    let published = VersionReference(id: version.reference.id, origin: origin)
+                    references.insert(published)
+                    try remember(published)
+                }
             } else {
                 references.insert(version.reference)
                 try remember(version.reference)

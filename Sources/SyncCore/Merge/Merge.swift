@@ -171,11 +171,12 @@ struct Merge {
         var live = try ledger.liveVersions(named: name)
         for index in live.indices where try isAbsent(&live[index]) { noteLoss(of: live[index].reference) }
         var entry = entry
-        if let row = try removeFormer(from: &live) { entry.item = row }
+        let (row, isDecided) = try removeFormer(from: &live)
+        if let row { entry.item = row }
         let shown = live.first { $0.item != nil }
         let shared = sharesWrites ? live : live.filter { $0.reference.origin != nil }
         let visible = shared.max(by: Self.isOrdered) ?? shown
-        var isSettled = true
+        var isSettled = isDecided
         var isStored: VersionReference?
         if let visible {
             if visible.item == nil {
@@ -199,27 +200,31 @@ struct Merge {
     /// Whether a version was shown when this device left the circle, and the circle has not shown it since.
     func isFormer(_ version: LiveVersion) -> Bool { version.reference.origin == nil && former[version.reference.id] != nil }
 
-    /// Removes the former versions that the circle has itself or has replaced, and returns the row of one.
+    /// Removes the former versions that the circle has itself or has replaced; returns the row of one, and whether no class was locked.
     ///
     /// These are no conflict. A version whose batch is not covered may never have been read by another device, and stays until a person decides.
-    private func removeFormer(from live: inout [LiveVersion]) throws(KeychainFailure) -> ItemID? {
-        guard !former.isEmpty else { return nil }
-        var row: ItemID?
+    private func removeFormer(from live: inout [LiveVersion]) throws(KeychainFailure) -> (row: ItemID?, isDecided: Bool) {
+        guard !former.isEmpty else { return (nil, true) }
+        var (row, isDecided): (ItemID?, Bool) = (nil, true)
         for version in live where isFormer(version) {
             let others = live.filter { $0.reference.origin != nil }
             guard let origin = former[version.reference.id], let other = others.max(by: Self.isOrdered),
                 try isCovered(origin) || isPlanted(.takesFormerVersionsForReplaced)
                     || others.contains(where: { $0.reference.id == version.reference.id }),
-                try items.isAvailable(other.lane), try items.isAvailable(version.lane)
+                !isPlanted(.keepsFormerVersions)
             else {
                 try noteDate(ofFormer: version, in: &live)
+                continue
+            }
+            guard try items.isAvailable(other.lane), try items.isAvailable(version.lane) else {
+                isDecided = false
                 continue
             }
             try ledger.remove(version.reference)
             live.removeAll { $0.reference == version.reference }
             if let item = version.item { row = item } else { try items.removeCopy(of: version.reference) }
         }
-        return row
+        return (row, isDecided)
     }
 
     /// Notes the date of a former version that was folded while its class was locked: it is never sealed, which tells the dates of local writes.

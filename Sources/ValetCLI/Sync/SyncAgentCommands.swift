@@ -26,9 +26,9 @@ struct SyncNowCommand: ParsableCommand {
             }
         }
         let status = try session.perform { () async throws(SyncFailure) in try KeychainSync.status() }
-        try session.warnOfOtherCircle(in: storage)
         // A locked keychain is no error for cron.
         if status.unsentCount > 0 { StandardError.write(SyncText.sent(status)) }
+        try? session.warnOfOtherCircle(in: storage)
     }
 }
 

@@ -326,8 +326,11 @@ struct SyncLeaveCommand: ParsableCommand {
 
     func run() throws {
         let session = try SyncSession(passcode)
-        let (unsentCount, count) = try session.perform { () async throws(SyncFailure) in
-            (try KeychainSync.status().unsentCount, try KeychainSync.leave())
+        let (status, count) = try session.perform { () async throws(SyncFailure) in (try KeychainSync.status(), try KeychainSync.leave()) }
+        let (unsentCount, conflictCount) = (status.unsentCount, status.conflictCount)
+        if conflictCount > 0 {
+            StandardError.write(
+                "\(conflictCount == 1 ? "1 conflict is" : "\(conflictCount) conflicts are") over: the value that was shown stays here.")
         }
         if unsentCount > 0 {
             StandardError.write("\(unsentCount == 1 ? "1 change was" : "\(unsentCount) changes were") not sent.")

@@ -33,7 +33,10 @@ struct SyncRemoveCommand: ParsableCommand {
         if report {
             try writeReport(session)
         } else {
-            try remove(try match(device ?? "", session), session)
+            let storage = try session.storage()
+            // Before the question: what the device has sent is not read after its removal.
+            let unread = try session.performWithProgress { () async throws(SyncFailure) in try await KeychainSync.readChanges(on: storage) }
+            try remove(try match(device ?? "", session), session, storage, unread)
         }
     }
 
@@ -66,19 +69,22 @@ struct SyncRemoveCommand: ParsableCommand {
         name == text || (text.count >= SyncText.shortIdentifierLength && id.hasPrefix(text.lowercased()))
     }
 
-    private func remove(_ device: SyncDevice, _ session: SyncSession) throws(CommandFailure) {
-        let storage = try session.storage()
+    private func remove(
+        _ device: SyncDevice, _ session: SyncSession, _ storage: any SyncStorage, _ unread: SyncFailure?
+    ) throws(CommandFailure) {
         let (status, devices) = try session.perform { () async throws(SyncFailure) in
             (try KeychainSync.status(), try KeychainSync.devices())
+        }
+        if let unread {
+            StandardError.write(
+                "What \(SyncText.name(device.name)) has sent may not all have been read (\(unread.reason)), and is not read after the removal."
+            )
         }
         try Confirmation.require(
             question(device, status, devices), isGiven: yes, "removal", otherwise: "nothing was changed")
         let removal = try session.perform { () async throws(SyncFailure) in try await KeychainSync.remove(device.id, on: storage) }
         try StandardOutput.write(
             ["Removed, and new keys were made."] + consequences(of: removal, devices), afterAction: "the device was removed")
-        if let unread = removal.unread {
-            StandardError.write("Changes of it may not have been read: \(unread.reason). They are not read any more.")
-        }
         if let unsent = removal.unsent { StandardError.write("The removal was not sent yet: \(unsent.reason). \(SyncText.later)") }
         let removed = try session.perform { () async throws(SyncFailure) in try KeychainSync.removedDevices().first { $0.id == device.id } }
         guard let removed else { return }

@@ -37,7 +37,9 @@ struct SyncStatusCommand: ParsableCommand {
         let failure =
             status.isRemoved
             ? SyncFailure(.removed, "this device was removed from its circle") : status.warnings.lazy.compactMap(\.failure).first
-        for warning in status.warnings where failure == nil || warning.failure != failure { lines.append("Warning: \(warning.text).") }
+        for warning in status.warnings where failure == nil || warning.failure != failure {
+            lines.append(SyncText.sentence("Warning: \(warning.text)"))
+        }
         for line in lines { try StandardOutput.writeLine(line) }
         if let failure { throw CommandFailure(failure) }
     }

@@ -19,6 +19,9 @@ enum SyncText {
 
     static func name(_ name: String?) -> String { name.map { ItemListing.escapingUnprintable($0) } ?? "an unnamed device" }
 
+    /// A text with a full stop, unless it ends with a question.
+    static func sentence(_ text: String) -> String { text.hasSuffix("?") ? text : text + "." }
+
     /// What was not sent yet.
     static func sent(_ status: SyncStatus) -> String {
         guard status.unsentCount > 0 else { return "Sent: all." }
