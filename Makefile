@@ -25,7 +25,6 @@ test-all: test  ## run `make test`, then everything at full scale with all trait
 	@$(MAKE) sync-planted
 	@$(SWIFT) run -c release SyncStorm --seeds 20000 --each-state 10
 	@$(SWIFT) run -c release SyncStorm --seeds 10000 --removals --devices 4 --events 60
-	@$(SWIFT) run -c release SyncStorm --seeds 5000 --rejoins
 	@$(SWIFT) run -c release SyncStorm --seeds 5000 --benign
 	@Scripts/sanitize.sh all
 

@@ -179,7 +179,7 @@ extension Simulation {
         else {
             return
         }
-        if options.schedules == .rejoins { return try rejoin(index) }
+        if schedules == .rejoins { return try rejoin(index) }
         if faults.removesDevices, random.chance(0.5), remaining.count > 2, let victim = try randomVictim(of: index),
             devices.filter({ $0.isRemoved }).count < removalLimit, try isDispensable(victim)
         {
@@ -213,7 +213,7 @@ extension Simulation {
     }
 
     /// More removals would leave too few devices for other faults.
-    private var removalLimit: Int { options.schedules == .removals ? 5 : 2 }
+    private var removalLimit: Int { schedules == .removals ? 5 : 2 }
 
     mutating func remove(_ victim: Int, by index: Int) {
         let machines = devices.indices.filter { devices[$0].id == devices[victim].id }

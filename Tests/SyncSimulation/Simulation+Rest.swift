@@ -320,7 +320,7 @@ extension Simulation {
         }
         if state.hasChanges { oracle.fail("device \(index) has unfolded changes at rest") }
         // A device that is restored from a snapshot, or has left, may have published a version that replaces one of a batch that it had not published.
-        let mayLackBatches = faults.restores || options.schedules == .rejoins
+        let mayLackBatches = faults.restores || schedules == .rejoins
         let awaited = state.awaited.filter { version in version.origin.map { oracle.isPublished($0) } ?? true || !mayLackBatches }
         if !awaited.isEmpty, devices.allSatisfy({ !$0.isRemoved }) { oracle.fail("device \(index) awaits versions at rest") }
     }

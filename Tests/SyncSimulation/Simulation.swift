@@ -13,6 +13,7 @@ package struct Simulation {
     package var counters = Counters()
     let parts: any SimulatedParts
     let cipher: any CircleCipher
+    let schedules: Schedules
     let faults: FaultMenu
     let limits: SyncLimits
     var now: Double = 700_000_000
@@ -42,6 +43,7 @@ package struct Simulation {
     private var checkedNames: Set<String> = []
 
     package enum Schedules: Sendable {
+        /// One in ten is of `rejoins`.
         case all
         /// Without anything about which a person has to know: no alarm is permitted, except for a statement that the storage does not show for an hour.
         case benign
@@ -79,7 +81,8 @@ package struct Simulation {
         parts = options.parts == .simulated ? FakeParts(seed: cipherSeed) : ProductionParts()
         cipher = parts.cipher
         var faults = FaultMenu(&random)
-        faults.restrict(to: options.schedules)
+        schedules = options.schedules == .all && seed % 10 == 7 ? .rejoins : options.schedules
+        faults.restrict(to: schedules)
         self.faults = faults
         nameCount = 1 + random.below(4)
         var limits = SyncLimits()
