@@ -195,8 +195,6 @@ package struct Oracle {
             if write.content?.accessibility.isThisDeviceOnly == true { fail("an item that must not leave the device was published") }
         } else {
             for device in devices { for references in deletions[device, default: [:]].values { permitted.formUnion(references) } }
-            // A version from before the device entered the circle again, which the circle knows by its origin.
-            for reference in permitted where reference.origin == nil { overwritten.insert(reference.id) }
             if splitsVersions {
                 // It may be the rest of a version, which also replaces earlier publications of itself.
                 for write in writes where devices.contains(write.device) {
@@ -205,6 +203,8 @@ package struct Oracle {
                     if let revision = write.overwritten { overwritten.insert(revision) }
                 }
             }
+            // A version from before the device entered the circle again, which the circle knows by its origin.
+            for reference in permitted where reference.origin == nil { overwritten.insert(reference.id) }
         }
         for reference in version.replaced where !permitted.contains(reference) && reference.id != version.id {
             if overwritten.contains(reference.id) { continue }

@@ -13,7 +13,7 @@ extension Simulation {
             $0 != owner && devices[$0].disk.lockedLanes.isEmpty && !devices[$0].isAway && !devices[$0].mayBeVoid
         }
         guard devices.count < options.deviceCount + 3, remaining.count > 2, let leaver = random.element(of: others),
-            let circle = devices[leaver].membership?.circle, try hasPublishedStatements(leaver)
+            let circle = devices[leaver].membership?.circle, try hasKnownOutcomes(leaver)
         else { return }
         if random.chance(0.3) { step(leaver, .itemsChanged) }
         // It learns of that before it leaves, or never.
@@ -49,10 +49,12 @@ extension Simulation {
         counters.count(.enteredAgain)
     }
 
-    /// Whether other devices can read all that a device has stated.
+    /// Whether other devices can read all that a device has stated, and it knows of each of its batches whether that was created.
     ///
-    /// What they state rests on it, so a device that never publishes it is missed for ever, as one is that is lost.
-    private func hasPublishedStatements(_ index: Int) throws(KeychainFailure) -> Bool {
-        try devices[index].disk.read { ledger throws(KeychainFailure) in try ledger.outgoingNames().allSatisfy { !$0.hasPrefix("m/") } }
+    /// What others state rests on its statements, so a device that never publishes one is missed for ever, as one is that is lost. And a change of which it
+    /// does not know that it was sent is sent once more: a limit, which the documentation names.
+    private func hasKnownOutcomes(_ index: Int) throws(KeychainFailure) -> Bool {
+        let names = try devices[index].disk.read { ledger throws(KeychainFailure) in try ledger.outgoingNames() }
+        return names.allSatisfy { !$0.hasPrefix("m/") && storage.objects[$0] == nil }
     }
 }
