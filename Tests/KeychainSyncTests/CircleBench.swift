@@ -59,3 +59,12 @@ func expectFailure(
         ($0 as? SyncFailure)?.code == code
     }
 }
+
+/// Waits for a condition, at most as long as any machine takes.
+func expect(_ text: String, _ condition: () async throws -> Bool) async throws {
+    let end = ContinuousClock.now + .seconds(60)
+    while try await !condition() {
+        guard ContinuousClock.now < end else { return #expect(Bool(false), "\(text)") }
+        await Task.yield()
+    }
+}
