@@ -52,6 +52,9 @@ struct PasscodeInput {
     }
 
     private func passcode(of bytes: [UInt8]) throws(CommandFailure) -> Passcode {
+        guard !bytes.isEmpty else {
+            throw CommandFailure(.usage, "no \(name) was entered", advice: "Nothing was changed. Run the command again, and enter it.")
+        }
         do throws(KeychainFailure) {
             // The pointer is used within the closure only.
             return try unsafe bytes.span.withUnsafeBytes { (bytes) throws(KeychainFailure) in
