@@ -89,12 +89,27 @@ extension EngineHost {
         do throws(KeychainFailure) {
             var stored = try keychain.readLedger { ledger throws(KeychainFailure) in try StoredAlarms(in: ledger) }
             let before = stored
-            stored.note(alarms, isComplete: isComplete, now: clock.now())
+            stored.note(alarms.union(try unseen(before)), isComplete: isComplete, now: clock.now())
             guard stored.all != before.all else { return stored.all.isEmpty }
             try keychain.synchronize { ledger, _ throws(KeychainFailure) in try stored.store(insteadOf: before, in: ledger) }
             return stored.all.isEmpty
         } catch {
             return false
+        }
+    }
+
+    /// The alarms about items that are too large, whose causes a round does not see while the keychain is locked.
+    private func unseen(_ stored: StoredAlarms) throws(KeychainFailure) -> [SyncAlarm] {
+        let alarms = stored.all.filter { if case .itemTooLarge = $0 { true } else { false } }
+        guard !alarms.isEmpty else { return [] }
+        guard try keychain.sessionStatus().state != .unlocked else { return [] }
+        return try keychain.readLedger { ledger throws(KeychainFailure) in
+            var unseen: [SyncAlarm] = []
+            for case .itemTooLarge(let name) in alarms
+            where try ledger.liveVersions(named: name).contains(where: { $0.reference.origin == nil }) {
+                unseen.append(.itemTooLarge(name))
+            }
+            return unseen
         }
     }
 }

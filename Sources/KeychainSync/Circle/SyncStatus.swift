@@ -49,6 +49,14 @@ public struct SyncStatus: Hashable, Sendable {
         public let failure: SyncFailure?
         /// What was found, and what to do, without a full stop.
         public let text: String
+        /// The item that the warning is about; nil if it is about none, while the keychain is locked, or if the item cannot be opened.
+        public let item: SyncItem?
+
+        init(failure: SyncFailure? = nil, text: String, item: SyncItem? = nil) {
+            self.failure = failure
+            self.text = text
+            self.item = item
+        }
     }
 
     /// A change of another device.
@@ -74,6 +82,8 @@ extension KeychainSync {
         let counts = try local.counts()
         let isAgentRunning = try local.attempt { () throws(KeychainFailure) in try local.keychain.hasAgent() }
         let state = try local.attempt { () throws(KeychainFailure) in try local.keychain.sessionStatus().state }
+        // Best effort: items are opened in a transaction, which a full disk prevents.
+        let largeItems = (try? local.largeItems()) ?? [:]
         return try local.readLedger { ledger throws(KeychainFailure) in
             let notes = try DeviceNotes(in: ledger)
             let received = roster.members.keys.filter { $0 != membership.device }.compactMap { device -> SyncStatus.Received? in
@@ -86,10 +96,11 @@ extension KeychainSync {
             // The person at a removed device can do nothing about them any more.
             let alarms = try (isRemoved ? [] : StoredAlarms(in: ledger).all).filter { $0 != .admissionVoid || !isMember }.map { alarm in
                 let report = AlarmReport(alarm, notes)
-                return SyncStatus.Warning(failure: report.failure, text: report.text)
+                let item: SyncItem? = if case .itemTooLarge(let name) = alarm { largeItems[name] } else { nil }
+                return SyncStatus.Warning(failure: report.failure, text: report.text, item: item)
             }
             let storage = try (isRemoved ? nil : ledger.setting(.storageFailure)).map { reason in
-                SyncStatus.Warning(failure: nil, text: "synchronization waits: " + String(decoding: reason, as: UTF8.self))
+                SyncStatus.Warning(text: "synchronization waits: " + String(decoding: reason, as: UTF8.self))
             }
             let credentials = try CredentialWarnings(membership, roster, notes, now: local.clock.now()).warnings(in: ledger)
             return SyncStatus(
@@ -159,7 +170,7 @@ private struct CredentialWarnings {
         return (expiration <= now ? "has expired on " : "expires on ") + SyncFailure.day(expiration)
     }
 
-    private func warning(_ text: String) -> SyncStatus.Warning { SyncStatus.Warning(failure: nil, text: text) }
+    private func warning(_ text: String) -> SyncStatus.Warning { SyncStatus.Warning(text: text) }
 }
 
 extension LocalCircle {
@@ -176,6 +187,25 @@ extension LocalCircle {
             unsent += folders.count { $0 == .batches } + (folders.contains(.statements) ? 1 : 0)
             let unshared = try FormerVersions.unshared(in: ledger).count
             return (shared - unshared, unshared, try Self.conflicts(in: ledger).count, unsent)
+        }
+    }
+
+    /// The items that are too large to be shared, as far as the last round knows; without those that are locked or damaged.
+    func largeItems() throws(SyncFailure) -> [ItemName: SyncItem] {
+        let alarms = try readLedger { ledger throws(KeychainFailure) in try StoredAlarms(in: ledger).all }
+        let names = alarms.compactMap { if case .itemTooLarge(let name) = $0 { name } else { nil } }
+        guard !names.isEmpty else { return [:] }
+        return try attempt { () throws(KeychainFailure) in
+            try keychain.synchronize { ledger, items throws(KeychainFailure) in
+                var found: [ItemName: SyncItem] = [:]
+                for name in names {
+                    guard let version = try ledger.liveVersions(named: name).first(where: { $0.item != nil }),
+                        let content = try KeychainSync.content(of: version, items)
+                    else { continue }
+                    found[name] = SyncItem(content)
+                }
+                return found
+            }
         }
     }
 

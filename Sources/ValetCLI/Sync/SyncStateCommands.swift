@@ -38,7 +38,7 @@ struct SyncStatusCommand: ParsableCommand {
             status.isRemoved
             ? SyncFailure(.removed, "this device was removed from its circle") : status.warnings.lazy.compactMap(\.failure).first
         for warning in status.warnings where failure == nil || warning.failure != failure {
-            lines.append(SyncText.sentence("Warning: \(warning.text)"))
+            lines.append(SyncText.sentence("Warning: \(warning.text)" + (warning.item.map { ": " + SyncText.item($0) } ?? "")))
         }
         for line in lines { try StandardOutput.writeLine(line) }
         if let failure { throw CommandFailure(failure) }
