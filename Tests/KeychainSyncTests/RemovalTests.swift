@@ -71,6 +71,8 @@ struct RemovalTests {
         let removed = try #require(try await bench.one.use { try KeychainSync.devices() }.first { $0.name == "other" })
         try await bench.one.perform(.remove(DeviceID(try #require(Identifier128(hexadecimal: removed.id)))))
         try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        let unconfirmed = try await bench.one.use { try KeychainSync.unconfirmedDevices() }
+        #expect(try await unconfirmed.map(\.id) == third.use { try KeychainSync.devices() }.filter(\.isThisDevice).map(\.id))
         try third.put("c", "3")
         await expectFailure(.unconfirmed) { try await SyncAgent(third.keychain, on: bench.storage).runUntilQuiet() }
         let agent = try SyncAgent(third.keychain, on: bench.storage)
@@ -81,6 +83,8 @@ struct RemovalTests {
             try await SyncAgent(witness.keychain, on: bench.storage).runUntilQuiet()
             return try witness.secret("c") == "3"
         }
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+        #expect(try await bench.one.use { try KeychainSync.unconfirmedDevices() }.isEmpty)
         try await expect("the warning is over") { try await third.use { try KeychainSync.status() }.warnings.isEmpty }
         run.cancel()
         try await run.value

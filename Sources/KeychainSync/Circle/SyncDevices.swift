@@ -73,6 +73,30 @@ extension KeychainSync {
         return devices.sorted { ($0.isThisDevice ? 0 : 1, $0.name ?? "~", $0.id) < ($1.isThisDevice ? 0 : 1, $1.name ?? "~", $1.id) }
     }
 
+    /// Lists the devices that are no members because the owner that admitted them was removed, and whose admission no other device has confirmed.
+    ///
+    /// They warn of it themselves, and what they send is not read: see ``SyncFailure/Code-swift.enum/unconfirmed``. A device that knew one of them before
+    /// the removal confirms it with its next exchange. Otherwise the person at such a device leaves the circle and joins again, which makes it another
+    /// device; this list keeps the former one. Readers are not listed. A removed device can make up what is listed, so a person has to know the device.
+    ///
+    /// - Returns: What this device knows if it is an owner, otherwise nothing.
+    /// - Throws: `.notStarted`, `.locked`, and `.keychain`.
+    public static func unconfirmedDevices() throws(SyncFailure) -> [SyncDevice] {
+        let local = try LocalCircle.current()
+        let membership = try local.membership()
+        let roster = try local.roster()
+        guard roster.members[membership.device]?.role.isOwner == true else { return [] }
+        let notes = try local.readLedger { ledger throws(KeychainFailure) in try DeviceNotes(in: ledger) }
+        return roster.authors.keys.sorted().compactMap { id in
+            guard roster.members[id] == nil, !roster.removed.contains(id), let keys = roster.authors[id],
+                let role = [DeviceRole.owner, .writer].first(where: { DeviceID(of: keys, role: $0, cipher: LocalCircle.cipher) == id })
+            else { return nil }
+            return SyncDevice(
+                id: id.hexadecimal, name: notes[id]?.name?.text, role: SyncRole(role), isThisDevice: false, lastSent: nil, expires: nil,
+                twins: [])
+        }
+    }
+
     /// Names this device.
     ///
     /// The others learn of it with what it sends next.

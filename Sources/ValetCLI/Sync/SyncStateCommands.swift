@@ -32,6 +32,8 @@ struct SyncStatusCommand: ParsableCommand {
         if status.isWaitingForStatements {
             lines.append("Waiting, for an hour at most: a part of what was stated about the devices has not arrived in the folder.")
         }
+        let unconfirmed = try session.perform { () async throws(SyncFailure) in try KeychainSync.unconfirmedDevices() }
+        if !unconfirmed.isEmpty { lines.append("Not confirmed: \(devices(unconfirmed.count)). `valet sync devices` says what to do.") }
         if let line = SyncText.unshared(status.unsharedItemCount) { lines.append(line) }
         if status.conflictCount > 0 { lines.append("Conflicts: \(status.conflictCount). `valet sync conflicts` lists them.") }
         let failure =
@@ -72,6 +74,18 @@ struct SyncDevicesCommand: ParsableCommand {
                     + "  \(device.role)".padding(toLength: 10, withPad: " ", startingAt: 0)
                     + seen + Self.expiry(device)
                     + (names.count { $0 == name } > 1 ? "  " + device.id.prefix(SyncText.shortIdentifierLength) : ""))
+        }
+        let unconfirmed = try session.perform { () async throws(SyncFailure) in try KeychainSync.unconfirmedDevices() }
+        for device in unconfirmed {
+            let id = device.id.prefix(SyncText.shortIdentifierLength)
+            try StandardOutput.writeLine("Not confirmed: \(SyncText.name(device.name)) (\(device.role), \(id)).")
+        }
+        if !unconfirmed.isEmpty {
+            StandardError.write(
+                """
+                An owner that was removed has admitted what is not confirmed, and what it sends is not read. Another device that knows it confirms it when it \
+                synchronizes. Otherwise, if it is yours, run `valet sync leave` there, and invite it again; the former device stays in this list.
+                """)
         }
     }
 }
