@@ -4,6 +4,7 @@ import KeychainCore
 import KeychainSync
 import KeychainTestSupport
 import SyncCore
+import Synchronization
 import Testing
 
 /// A keychain that enters its circle again: what was deleted meanwhile does not come back, and what was changed is no conflict.
@@ -278,8 +279,13 @@ private struct LaterClock: WallClock {
 /// A storage in which nothing can be created.
 final class FailingStorage: SyncStorage {
     private let storage: FolderStorage
+    private let failureCount: Mutex<Int>
 
-    init(_ storage: FolderStorage) { self.storage = storage }
+    /// `failureCount`: how many calls fail before the first one succeeds.
+    init(_ storage: FolderStorage, failureCount: Int = .max) {
+        self.storage = storage
+        self.failureCount = Mutex(failureCount)
+    }
 
     var location: String { storage.location }
     func list(_ folder: String) async throws(SyncStorageError) -> [String] { try await storage.list(folder) }
@@ -287,7 +293,12 @@ final class FailingStorage: SyncStorage {
         try await storage.read(name, atMost: byteCount)
     }
     func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) -> SyncCreation {
-        throw SyncStorageError(.full, "the disk is full")
+        let fails = failureCount.withLock { count in
+            defer { count = max(count - 1, 0) }
+            return count > 0
+        }
+        if fails { throw SyncStorageError(.full, "the disk is full") }
+        return try await storage.create(name, bytes)
     }
     func remove(_ name: String) async throws(SyncStorageError) { try await storage.remove(name) }
     func changes() -> AsyncStream<SyncStorageChange> { storage.changes() }

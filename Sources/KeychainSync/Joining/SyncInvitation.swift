@@ -93,6 +93,8 @@ public actor SyncInvitation {
 
     /// Waits until a device asks to join.
     ///
+    /// If this fails or its task is canceled, call it again, or ``cancel()``: a device that asks later waits otherwise.
+    ///
     /// - Returns: The request. Its number has to be the one that the other device shows.
     /// - Throws: `.invitationEnded` after ten minutes, or if the task is canceled; `.untrusted`, `.newerVersion`, `.locked`, and `.keychain`.
     public func request() async throws(SyncFailure) -> SyncJoinRequest {
@@ -106,6 +108,8 @@ public actor SyncInvitation {
     }
 
     /// Ends the invitation, unless a device was admitted.
+    ///
+    /// A device that has asked, or asks later, learns of it. The code cannot be used again.
     public func cancel() async {
         // Without the ledger, the engine removes the messages after ten minutes.
         let refused = try? await host.refuse(invitation)
@@ -165,7 +169,9 @@ public actor SyncInvitation {
         return switch end {
         case .expired: SyncFailure(.invitationEnded, "no device has asked to join within ten minutes")
         case .refused: SyncFailure(.invitationEnded, "the device was refused")
-        case .withdrawn: SyncFailure(.invitationEnded, "the other device has ended its request: perhaps the numbers differ there")
+        case .withdrawn:
+            SyncFailure(
+                .invitationEnded, "the other device has ended its request: the numbers differ there, or its command was interrupted")
         case .secondRequest:
             SyncFailure(.untrusted, "two devices have asked to join with one code, so another person has it; no device was admitted")
         case .forgedMessage:

@@ -7,6 +7,8 @@ internal import SyncCore
 extension KeychainSync {
     /// Asks to join the circle that has made an invitation, and waits for the number that both devices show.
     ///
+    /// If this fails or its task is canceled, the request ends, and the other device learns of it.
+    ///
     /// ```swift
     /// let joining = try await KeychainSync.join(on: folder, code: .code(typed), deviceName: "eagle-5")
     /// if await confirm(joining.number) { try await joining.confirm() } else { await joining.refuse() }
@@ -27,8 +29,14 @@ extension KeychainSync {
         try local.requireNoCircle()
         let circle = try await circle(of: code, in: storage)
         let joining = try SyncJoining(local, storage, circle, code, name)
-        try await joining.requestNumber()
-        return joining
+        do throws(SyncFailure) {
+            try await joining.requestNumber()
+            return joining
+        } catch {
+            // The other device would wait until its time is over.
+            await joining.refuse()
+            throw error
+        }
     }
 
     /// Returns the circle that has the invitation, or the only one, where it may still arrive.
@@ -91,7 +99,8 @@ public actor SyncJoining {
 
     /// Waits until the other device has admitted this one, and reads what the circle has.
     ///
-    /// Call it once a person has seen the same number on both devices.
+    /// Call it once a person has seen the same number on both devices. If it fails or its task is canceled, call it again, or ``refuse()``: the other
+    /// device waits otherwise.
     ///
     /// - Returns: What this device may do, and what it has received.
     /// - Throws: `.invitationEnded`, `.untrusted`, `.newerVersion`, `.locked`, and `.keychain`.

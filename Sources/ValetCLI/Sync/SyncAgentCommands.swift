@@ -49,7 +49,7 @@ struct SyncRunCommand: ParsableCommand {
         try? session.warnOfOtherCircle(in: storage)
         // A signal that comes before the agent runs ends it too.
         let (stops, stop) = AsyncStream<Void>.makeStream()
-        let signals = TerminationSignals { stop.yield() }
+        let signals = TerminationSignals { _ in stop.yield() }
         defer { withExtendedLifetime(signals) {} }
         try session.perform { () async throws(SyncFailure) in
             let agent = try SyncAgent(on: storage)

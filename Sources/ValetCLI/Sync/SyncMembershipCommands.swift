@@ -66,21 +66,38 @@ struct SyncInviteCommand: ParsableCommand {
         let role = role
         try Confirmation.requireTerminal(
             isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "no invitation was made")
-        let invitation = try session.perform { () async throws(SyncFailure) in try await KeychainSync.invite(on: storage, as: role.role) }
+        let interruption = SyncInterruption()
+        try interruption.run { () throws(CommandFailure) in
+            let invitation = try session.perform { () async throws(SyncFailure) in
+                try await KeychainSync.invite(on: storage, as: role.role)
+            }
+            interruption.set("The invitation is over. A device that has asked to join, or uses the code, learns of it.") {
+                await invitation.cancel()
+            }
+            do throws(CommandFailure) {
+                try admit(invitation, session, interruption)
+            } catch {
+                // The other device would wait for an answer.
+                _ = try session.perform { () async throws(SyncFailure) in await invitation.cancel() }
+                throw error
+            }
+        }
+    }
+
+    private func admit(
+        _ invitation: SyncInvitation, _ session: SyncSession, _ interruption: SyncInterruption
+    ) throws(CommandFailure) {
         StandardError.write("On the other device: valet sync join FOLDER\nCode (one device, 10 minutes):")
         try StandardOutput.writeLine(invitation.code.text)
         let request = try session.perform { () async throws(SyncFailure) in try await invitation.request() }
         StandardError.write("\(ItemListing.escapingUnprintable(request.deviceName)) asks to join. Number: \(request.number)")
-        do throws(CommandFailure) {
-            try Confirmation.require(
-                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the device was refused",
-                advice: "If the numbers differ, another person has the code. Run `valet sync invite` again for another one.")
-            try session.perform { () async throws(SyncFailure) in try await request.admit() }
-        } catch {
-            // The other device would wait for an answer.
-            _ = try session.perform { () async throws(SyncFailure) in await request.refuse() }
-            throw error
+        try Confirmation.require(
+            "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the device was refused",
+            advice: "If the numbers differ, another person has the code. Run `valet sync invite` again for another one.")
+        interruption.set("If `valet sync devices` lists the device, it was admitted, and `valet sync now` sends what it needs.") {
+            await invitation.cancel()
         }
+        try session.perform { () async throws(SyncFailure) in try await request.admit() }
         try StandardOutput.writeLine(
             "\(ItemListing.escapingUnprintable(request.deviceName)) was admitted as \(role == .owner ? "an" : "a") \(role.rawValue).")
     }
@@ -160,24 +177,32 @@ struct SyncJoinCommand: ParsableCommand {
         try Confirmation.requireTerminal(
             isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "the code can still be used")
         StandardError.write("Waiting for an answer of the other device through \(SyncText.path(storage)), for up to ten minutes.")
-        let joining = try session.perform { () async throws(SyncFailure) in
-            try await KeychainSync.join(on: storage, code: code, deviceName: name)
+        let interruption = SyncInterruption()
+        let joined = try interruption.run { () throws(CommandFailure) in
+            let joining = try session.perform { () async throws(SyncFailure) in
+                let request = Task { () async -> Result<SyncJoining, SyncFailure> in
+                    do throws(SyncFailure) {
+                        return .success(try await KeychainSync.join(on: storage, code: code, deviceName: name))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+                interruption.set(Self.requestIsOver) {
+                    request.cancel()
+                    if case .success(let joining) = await request.value { await joining.refuse() }
+                }
+                return try await request.value.get()
+            }
+            interruption.set(Self.requestIsOver + " If it has admitted this one already, run `valet sync remove` there.") {
+                await joining.refuse()
+            }
+            do throws(CommandFailure) {
+                return try confirm(joining, session, interruption)
+            } catch {
+                _ = try session.perform { () async throws(SyncFailure) in await joining.refuse() }
+                throw error
+            }
         }
-        let number = try session.perform { () async throws(SyncFailure) in await joining.number }
-        StandardError.write("Both devices must show \(number).")
-        do throws(CommandFailure) {
-            try Confirmation.require(
-                "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "this device has not joined",
-                advice: """
-                    If the numbers differ, another person has the code: answer n on the other device too, or `valet sync remove` there what was \
-                    admitted. Run `valet sync invite` again for another code.
-                    """)
-        } catch {
-            _ = try session.perform { () async throws(SyncFailure) in await joining.refuse() }
-            throw error
-        }
-        StandardError.write("Waiting until the other device admits this one.")
-        let joined = try session.performWithProgress { () async throws(SyncFailure) in try await joining.confirm() }
         try StandardOutput.writeLine("This device, \(name), belongs to the circle. \(SyncText.items(joined.sharedItemCount)) shared.")
         if joined.conflictCount > 0 {
             try StandardOutput.writeLine("\(joined.conflictCount) with another value on the other devices: `valet sync conflicts`.")
@@ -191,6 +216,29 @@ struct SyncJoinCommand: ParsableCommand {
 }
 
 extension SyncJoinCommand {
+    private static let requestIsOver = "The request is over, and the other device learns of it."
+
+    private func confirm(
+        _ joining: SyncJoining, _ session: SyncSession, _ interruption: SyncInterruption
+    ) throws(CommandFailure) -> SyncJoined {
+        let number = try session.perform { () async throws(SyncFailure) in await joining.number }
+        StandardError.write("Both devices must show \(number).")
+        try Confirmation.require(
+            "The same number there?", isGiven: acceptNumber, "number", flag: "--accept-number", otherwise: "this device has not joined",
+            advice: """
+                If the numbers differ, another person has the code: answer n on the other device too, or `valet sync remove` there what was \
+                admitted. Run `valet sync invite` again for another code.
+                """)
+        interruption.set(
+            """
+            If `valet sync status` shows the circle, this device has joined, and `valet sync now` reads the rest. Otherwise the request is over, and the \
+            other device learns of it; if it has admitted this one already, run `valet sync remove` there.
+            """
+        ) { await joining.refuse() }
+        StandardError.write("Waiting until the other device admits this one.")
+        return try session.performWithProgress { () async throws(SyncFailure) in try await joining.confirm() }
+    }
+
     private func join(with credential: SyncCredential) throws {
         let session = try SyncSession(passcode)
         let storage = try session.storage(in: folder, isNew: false)
