@@ -71,4 +71,43 @@ struct InterruptedJoiningTests {
         #expect(try await joined.sharedItemCount == 1)
         #expect(try bench.other.secret("a") == "1")
     }
+
+    @Test("A locked keychain uses no code")
+    func lockedBefore() async throws {
+        let bench = try await CircleBench()
+        _ = try await bench.start()
+        let invitation = try await invite(bench)
+        try bench.other.put("a", "1")
+        try bench.other.keychain.set("12345")
+        try bench.other.keychain.lock(.whenUnlocked)
+        await expectFailure(.locked) { _ = try await join(bench, invitation, on: bench.storage) }
+        #expect(try await messageCount(bench) == 1)
+    }
+
+    @Test("A keychain that is locked before the admission arrives joins once it is unlocked", arguments: [false, true])
+    func lockedMeanwhile(isConfirmed: Bool) async throws {
+        let bench = try await CircleBench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        try bench.other.put("b", "2")
+        try bench.other.keychain.set("12345")
+        let invitation = try await bench.one.use { try await KeychainSync.invite(on: bench.storage) }
+        async let asking = join(bench, invitation, on: bench.storage)
+        let request = try await bench.one.use { try await invitation.request() }
+        let asked = try await asking
+        if isConfirmed {
+            // The person has confirmed, and the keychain is locked while the device waits.
+            let waiting = Task { try await bench.other.use { try await asked.confirm() } }
+            waiting.cancel()
+            await expectFailure(.invitationEnded) { _ = try await waiting.value }
+        }
+        try bench.other.keychain.lock(.whenUnlocked)
+        await expectFailure(.locked) { _ = try await bench.other.use { try await asked.confirm() } }
+        try await bench.one.use { try await request.admit() }
+        await expectFailure(.locked) { _ = try await bench.other.use { try await asked.confirm() } }
+        await expectFailure(.notStarted) { _ = try await bench.other.use { try KeychainSync.status() } }
+        try bench.other.keychain.unlock(with: "12345", autoLock: .never)
+        #expect(try await bench.other.use { try await asked.confirm() }.sharedItemCount == 2)
+        #expect(try bench.other.secret("a") == "1")
+    }
 }

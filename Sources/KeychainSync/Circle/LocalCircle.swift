@@ -51,6 +51,17 @@ struct LocalCircle: Sendable {
         guard try membershipIfAny() == nil else { throw SyncFailure(.alreadyStarted, "this keychain is in a circle already") }
     }
 
+    /// Throws `.locked` unless every item can be read and written; a keychain that does not exist yet is not locked.
+    func requireUnlocked() throws(SyncFailure) {
+        do throws(KeychainFailure) {
+            guard try keychain.sessionStatus().state != .unlocked else { return }
+        } catch {
+            if error.status == .itemNotFound { return }
+            throw SyncFailure(error)
+        }
+        throw SyncFailure(.locked, "the keychain is locked")
+    }
+
     /// The roster, as the ledger has it.
     ///
     /// Throws `.notStarted` if the keychain is in no circle.

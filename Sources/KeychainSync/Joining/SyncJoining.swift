@@ -27,6 +27,8 @@ extension KeychainSync {
         let local = try LocalCircle.current()
         let name = try LocalCircle.deviceName(deviceName)
         try local.requireNoCircle()
+        // This device's keys could not be stored once the other device has admitted it.
+        try local.requireUnlocked()
         let circle = try await circle(of: code, in: storage)
         let joining = try SyncJoining(local, storage, circle, code, name)
         do throws(SyncFailure) {
@@ -106,6 +108,7 @@ public actor SyncJoining {
     /// - Throws: `.invitationEnded`, `.untrusted`, `.newerVersion`, `.locked`, and `.keychain`.
     @discardableResult
     public func confirm() async throws(SyncFailure) -> SyncJoined {
+        try local.requireUnlocked()
         let effects: [SyncEffect]
         do throws(KeychainFailure) { effects = try request.confirm(now: local.clock.now()) } catch { throw SyncFailure(error) }
         if try await store(before: effects) { try await exchange(continues: true) }
