@@ -291,6 +291,42 @@ struct CircleTests {
         #expect(joined.sharedItemCount == 1 && joined.conflictCount == 0)
     }
 
+    @Test("A device uses a folder that was moved, but not while an agent runs")
+    func move() async throws {
+        let bench = try await CircleBench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        try await bench.join()
+        let path = bench.storage.path + ".moved"
+        let agent = try SyncAgent(bench.one.keychain, on: bench.storage)
+        try FileManager.default.moveItem(atPath: bench.storage.path, toPath: path)
+        let moved = FolderStorage(path: path)
+        await expectFailure(.agentRunning) { try await bench.one.use { try await KeychainSync.move(to: moved) } }
+        #expect(try await bench.one.use { try KeychainSync.status() }.location == bench.storage.path)
+        withExtendedLifetime(agent) {}
+        _ = consume agent
+        try await bench.one.use { try await KeychainSync.move(to: moved) }
+        #expect(try await bench.one.use { try KeychainSync.status() }.location == path)
+        try bench.one.put("a", "2")
+        for machine in [bench.one, bench.other] { try await SyncAgent(machine.keychain, on: moved).runUntilQuiet() }
+        #expect(try bench.other.secret("a") == "2")
+    }
+
+    @Test("A device does not use the folder of another circle, and nothing of it is changed")
+    func moveToOtherCircle() async throws {
+        let bench = try await CircleBench()
+        try bench.one.put("a", "1")
+        _ = try await bench.start()
+        let folder = try await FolderStorage.make(
+            path: bench.directory.path + "/elsewhere", outside: [bench.one.home, bench.other.home], options: FolderOptions())
+        _ = try await bench.other.use { try await KeychainSync.start(on: folder, deviceName: "eagle-5") }
+        let before = try await folder.list("")
+        await expectFailure(.noCircle) { try await bench.one.use { try await KeychainSync.move(to: folder) } }
+        #expect(try await bench.one.use { try KeychainSync.status() }.location == bench.storage.path)
+        #expect(try await folder.list("") == before)
+        try await SyncAgent(bench.one.keychain, on: bench.storage).runUntilQuiet()
+    }
+
     @Test("A circle is founded once in a storage, and once on a device")
     func secondStart() async throws {
         let bench = try await CircleBench()
