@@ -236,8 +236,10 @@ extension Simulation {
     ///
     /// The owner has read less than the others, and the storage shows it the checkpoint before the batches that this covers.
     mutating func removeAuthorOfCheckpoint(_ author: Int) throws {
-        guard faults.removesDevices, remaining.count > 2, remaining.contains(author), devices.filter({ $0.isRemoved }).count < removalLimit,
-            try hasUnsentChanges(author), try isDispensable(author), random.chance(0.8)
+        // Where devices enter the circle again, the author may be the only one that has kept its keys.
+        guard schedules != .rejoins, faults.removesDevices, remaining.count > 2, remaining.contains(author),
+            devices.filter({ $0.isRemoved }).count < removalLimit, try hasUnsentChanges(author), try isDispensable(author),
+            random.chance(0.8)
         else { return }
         let owners = remaining.filter { canAdmit($0) && isListed(author, by: $0) && devices[$0].id != devices[author].id }
         let progress = try owners.map { (owner: $0, count: try devices[$0].disk.progress()) }

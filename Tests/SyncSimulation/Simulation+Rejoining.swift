@@ -29,6 +29,8 @@ extension Simulation {
         devices[joiner].disk = try devices[leaver].disk.copied()
         try devices[joiner].disk.leaveCircle()
         devices[leaver].isGone = true
+        // What only this device knew of an admission is gone with it.
+        noteDoubtfulAdmissions()
         let rows = try devices[joiner].disk.restingState().rows.map(\.revision)
         oracle.noteExit(of: leaver, as: joiner, with: Set(rows))
         devices[joiner].rowsAtExit = Set(rows)

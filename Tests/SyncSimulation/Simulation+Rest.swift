@@ -71,7 +71,14 @@ extension Simulation {
         var states: [Int: RestingState] = [:]
         for index in remaining { states[index] = try devices[index].disk.restingState() }
         let lost = lostForAll(states)
-        for index in remaining { states[index]?.live.subtract(lost) }
+        // Devices that show a lost version nevertheless: a row that is damaged for good, or a reader's.
+        var showsLost: Set<Int> = []
+        for index in remaining {
+            guard let state = states[index] else { continue }
+            let isShown = state.rows.contains { row in lost.contains { $0.id == row.revision } }
+            if isShown || (!devices[index].role.mayWrite && !state.live.isDisjoint(with: lost)) { showsLost.insert(index) }
+            states[index]?.live.subtract(lost)
+        }
         // Of removed devices, the batches that a remaining writer has read count. A reader cannot report what it has read.
         let readByRemaining = remaining.filter { devices[$0].role.mayWrite }.reduce(into: Set<Origin>()) {
             $0.formUnion(states[$1]?.read ?? [])
@@ -98,7 +105,7 @@ extension Simulation {
             checkLedger(index, state, own)
             // What a program of a reader has overwritten may have been in a batch that no other device had read, of a device that was removed.
             let isGone = !devices[index].role.mayWrite && devices[index].engine?.lostContents.allSatisfy { isStored($0) } == false
-            if !isGone { checkRows(index, state, own) }
+            if !isGone, !showsLost.contains(index) { checkRows(index, state, own) }
             if !devices[index].role.mayWrite { checkUnshared(index, state) }
         }
         for index in remaining where devices[index].engine?.roster?.members.keys.contains(where: { forgedDevices.contains($0) }) == true {
@@ -143,7 +150,10 @@ extension Simulation {
         var lost: Set<VersionReference> = []
         for index in remaining {
             for version in devices[index].engine?.lostContents ?? [] where !isStored(version) {
-                if !states.contains(where: { $0.key != index && $0.value.live.contains(version) }) { lost.insert(version) }
+                let isKept = states.contains { other, state in
+                    other != index && devices[other].role.mayWrite && state.live.contains(version)
+                }
+                if !isKept { lost.insert(version) }
             }
         }
         return lost
