@@ -117,6 +117,15 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
+        .target(name: "KeychainIPC", dependencies: ["KeychainCore", "KeychainSystem"]),
+        .target(name: "KeychainPeers", dependencies: ["KeychainCore"]),
+        .executableTarget(
+            name: "keychaind",
+            dependencies: [
+                "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
         .target(
             name: "KeychainSync",
             dependencies: [
@@ -198,6 +207,14 @@ let package = Package(
                     condition: .when(platforms: linux, traits: ["Etcd"])),
             ]
         ),
+        .testTarget(
+            name: "KeychainDaemonTests",
+            dependencies: [
+                "keychaind", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts",
+                "KeychainTesting",
+                "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
+            ]
+        ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),
         .testTarget(
@@ -230,7 +247,9 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore", "KeychainEngine", "KeychainTestSupport",
+                "keychaind", "KeychainIPC", "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore",
+                "KeychainEngine",
+                "KeychainSystem", "KeychainTestSupport",
             ]
         ),
         .testTarget(

@@ -35,6 +35,16 @@ package enum EntitlementsFile {
         return try entitlements(in: Data(contents), ofFile: path, defaultIdentifier: defaultIdentifier)
     }
 
+    /// Reads the entitlements that root has registered for a program.
+    ///
+    /// Throws `.missingEntitlement` if the file is absent, unreadable, or invalid, or if others than root can change it.
+    package static func registration(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements {
+        guard let entitlements = try entitlementsIfPresent(atPath: path, defaultIdentifier: defaultIdentifier, owner: .root) else {
+            throw failure("the entitlements file \(path) does not exist", path)
+        }
+        return entitlements
+    }
+
     /// Reads a file; nil only if it is proved absent.
     ///
     /// Throws `.missingEntitlement` if the file cannot be read, or belongs to another owner, and `.allocate` without memory or descriptors.

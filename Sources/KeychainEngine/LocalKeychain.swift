@@ -11,7 +11,9 @@ package final class LocalKeychain: TransactionalKeychain {
     package let entitlements: Entitlements
     let promptSettings: PromptSettings
     let prompts: PromptQueue<PromptKey>
-    private let opened = LockedValue<OpenKeychain?>(nil)
+    private let opened: SharedOpenKeychain
+    /// Whether the open keychain has the entitlements of another program.
+    private let sharesOpenKeychain: Bool
     let changes = ChangeNotifier()
 
     package init(backend: any KeychainBackend) {
@@ -19,15 +21,30 @@ package final class LocalKeychain: TransactionalKeychain {
         entitlements = backend.entitlements
         promptSettings = backend.promptSettings
         prompts = PromptQueue(promptLock: promptSettings.promptLock)
+        opened = SharedOpenKeychain(backend)
+        sharesOpenKeychain = false
     }
+
+    private init(sharing other: LocalKeychain, entitlements: Entitlements) {
+        backend = other.backend
+        self.entitlements = entitlements
+        promptSettings = other.promptSettings
+        prompts = other.prompts
+        opened = other.opened
+        sharesOpenKeychain = true
+    }
+
+    /// Returns the same keychain for a program with other entitlements, with one open store for both.
+    package func with(entitlements: Entitlements) -> LocalKeychain { LocalKeychain(sharing: self, entitlements: entitlements) }
 
     /// Uses the store in the file that `configuration` names.
     package convenience init(configuration: KeychainConfiguration, entitlements: Entitlements) {
         self.init(backend: FileKeychainBackend(configuration: configuration, entitlements: entitlements))
     }
 
-    deinit {
-        if let keychain = opened.withLock({ $0 }) { backend.close(keychain) }
+    /// Returns the open keychain as the program may use it.
+    private func items(in opened: OpenKeychain) -> SealedKeychain {
+        sharesOpenKeychain ? opened.keychain.with(entitlements: entitlements) : opened.keychain
     }
 
     // MARK: Items
@@ -47,14 +64,14 @@ package final class LocalKeychain: TransactionalKeychain {
 
     private func add(_ request: AddRequest, creating: Bool) throws(KeychainFailure) -> KeychainItem {
         try perform(creating: creating, .add, request) { opened, request throws(KeychainFailure) in
-            try opened.keychain.add(request)
+            try items(in: opened).add(request)
         }
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
         try requireAccess(.read, to: request.query)
         return try perform(creating: false, .read, request) { opened, request throws(KeychainFailure) in
-            try opened.keychain.copyMatching(request)
+            try items(in: opened).copyMatching(request)
         }
     }
 
@@ -62,26 +79,26 @@ package final class LocalKeychain: TransactionalKeychain {
         try requireAccess(.write, to: request.query)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
         try perform(creating: false, .change, request) { opened, request throws(KeychainFailure) in
-            try opened.keychain.update(request)
+            try items(in: opened).update(request)
         }
     }
 
     package func delete(_ request: DeleteRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
         try perform(creating: false, .delete, request) { opened, request throws(KeychainFailure) in
-            try opened.keychain.delete(request)
+            try items(in: opened).delete(request)
         }
     }
 
     /// Creates the store if there is none, because a transaction is for writes.
     package func transaction(_ body: (any Keychain) -> Bool) throws(KeychainFailure) -> Bool {
-        try perform(creating: true) { opened throws(KeychainFailure) in try opened.keychain.transaction(body) }
+        try perform(creating: true) { opened throws(KeychainFailure) in try items(in: opened).transaction(body) }
     }
 
     /// Refuses an access group that the program is not entitled to, even if there is no store yet.
     private func requireAccess(_ kind: Entitlements.Access, to query: ItemQuery) throws(KeychainFailure) {
         // An open keychain checks the group itself.
-        guard opened.withLock({ $0 == nil }) else { return }
+        guard opened.current.withLock({ $0 == nil }) else { return }
         _ = try entitlements.groups(forSearchNaming: query.attributes.text(.accessGroup), access: kind)
     }
 
@@ -91,10 +108,10 @@ package final class LocalKeychain: TransactionalKeychain {
     ///
     /// Throws as `KeychainBackend.open` does.
     func current(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
-        if let current = opened.withLock({ $0 }) { return current }
+        if let current = opened.current.withLock({ $0 }) { return current }
         // Opening reads files and may create a store, so it runs outside the lock. If two threads open at once, one result is kept.
         let fresh = try backend.open(creating: creating)
-        return opened.withLock { opened in
+        return opened.current.withLock { opened in
             if let winner = opened { return winner }
             opened = fresh
             return fresh
@@ -163,7 +180,7 @@ package final class LocalKeychain: TransactionalKeychain {
         guard let used else { return failure.requiresReopening }
         if failure.requiresReopening {
             // After the first round there must be something new to open: another thread reopened it, or the keybag changed.
-            if isFirst || opened.withLock({ $0 !== used }) { return true }
+            if isFirst || opened.current.withLock({ $0 !== used }) { return true }
         } else if !Self.mayDependOnKeybag(failure.status) {
             return false
         }
@@ -192,12 +209,12 @@ package final class LocalKeychain: TransactionalKeychain {
 
     /// Closes the open keychain, if any; the next call opens it again.
     func closeCurrent() {
-        if let current = opened.withLock({ $0 }) { close(current) }
+        if let current = opened.current.withLock({ $0 }) { close(current) }
     }
 
     /// Closes `outdated`, but not a keychain that another thread has opened since.
     func close(_ outdated: OpenKeychain) {
-        opened.withLock { opened in
+        opened.current.withLock { opened in
             if opened === outdated { opened = nil }
         }
         backend.close(outdated)
@@ -205,6 +222,20 @@ package final class LocalKeychain: TransactionalKeychain {
 
     /// The number of calls that are asking a person, waiting to ask, or waiting for the answer to another call's question.
     package var promptParticipantCount: Int { prompts.participantCount }
+}
+
+/// An open keychain, closed when the last program that uses it ends.
+private final class SharedOpenKeychain: Sendable {
+    let current = LockedValue<OpenKeychain?>(nil)
+    private let backend: any KeychainBackend
+
+    init(_ backend: any KeychainBackend) {
+        self.backend = backend
+    }
+
+    deinit {
+        if let keychain = current.withLock({ $0 }) { backend.close(keychain) }
+    }
 }
 
 /// Warnings about what no call reports: never a secret, never the value of an attribute.

@@ -17,6 +17,11 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainEngine": standardModules.union([
         "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "Logging",
     ]),
+    "KeychainIPC": standardModules.union(["KeychainSystem", "KeychainCore"]),
+    "KeychainPeers": ["KeychainCore"],
+    "keychaind": standardModules.union([
+        "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore", "ArgumentParser",
+    ]),
     "KeychainSync": standardModules.union(["KeychainSystem", "KeychainCore", "KeychainEngine", "SyncCore", "Logging"]),
     "KeychainSyncEtcd": standardModules.union([
         "KeychainSync", "KeychainSystem", "GRPCCore", "GRPCNIOTransportHTTP2Posix", "SwiftProtobuf",
@@ -54,7 +59,10 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
         "only the store knows the layout of rows on disk; tests tamper with it through RawDatabase"
     ),
     ("CSQLiteShims", ["KeychainStore", "KeychainStoreTests"], "only the store knows the layout of a page"),
-    ("ArgumentParser", ["ValetCLI", "ValetCLITests"], "a program that uses a library of ours must not build a command-line parser"),
+    (
+        "ArgumentParser", ["ValetCLI", "ValetCLITests", "keychaind"],
+        "a program that uses a library of ours must not build a command-line parser"
+    ),
     (
         "Configuration", ["ValetConfiguration", "ValetConfigurationTests"],
         "a package without the trait Configuration does not resolve swift-configuration"

@@ -100,7 +100,7 @@ struct AccessControlCreationTests {
     }
 }
 
-@Suite("Access control, cases of the specification", .inMemoryKeychain)
+@Suite("Access control, cases of the specification", .keychain)
 struct AccessControlCases {
     @Test("Case 69: an item whose access control has no constraints is read without a prompt")
     func withoutConstraints() throws {

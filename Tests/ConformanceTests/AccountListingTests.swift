@@ -6,7 +6,7 @@ import KeychainTesting
 import KeychainTestingTraits
 import Testing
 
-@Suite("Listing accounts alone gives the same accounts as returning all attributes", .inMemoryKeychain)
+@Suite("Listing accounts alone gives the same accounts as returning all attributes", .keychain)
 struct AccountListingTests {
     private static var query: ItemDictionary { [kSecClass: kSecClassGenericPassword, kSecAttrService: "service"] }
 

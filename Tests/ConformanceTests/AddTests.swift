@@ -5,7 +5,7 @@ import KeychainTestingTraits
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 4.2: what can be added", .inMemoryKeychain(accessGroups: ["group1", "group2", "com.apple.apsd"]))
+@Suite("Section 4.2: what can be added", .keychain(accessGroups: ["group1", "group2", "com.apple.apsd"]))
 struct AddTests {
     @Test("An item needs only a class; its primary key is then empty")
     func classOnly() throws {
@@ -153,7 +153,7 @@ struct AddTests {
     }
 }
 
-@Suite("Generic passwords, cases of the specification", .inMemoryKeychain)
+@Suite("Generic passwords, cases of the specification", .keychain)
 struct GenericPasswordCases {
     @Test("Case 6: the same account and service twice is a duplicate")
     func addTwice() {
@@ -252,7 +252,7 @@ struct GenericPasswordCases {
     }
 }
 
-@Suite("Internet passwords, cases of the specification", .inMemoryKeychain)
+@Suite("Internet passwords, cases of the specification", .keychain)
 struct InternetPasswordCases {
     @Test("Case 1: the same internet password twice is a duplicate")
     func addTwice() {

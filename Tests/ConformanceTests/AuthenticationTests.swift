@@ -7,7 +7,7 @@ import KeychainTestingTraits
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 9.4: authentication", .inMemoryKeychain)
+@Suite("Section 9.4: authentication", .keychain)
 struct AuthenticationFlowTests {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 
@@ -276,7 +276,7 @@ struct AuthenticationFlowTests {
     }
 }
 
-@Suite("Items that require authentication, cases of the specification", .inMemoryKeychain)
+@Suite("Items that require authentication, cases of the specification", .keychain)
 struct AuthenticationCases {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 

@@ -55,7 +55,7 @@ private let bytes = Data([0, 1, 0xfe, 0xff])
 private let identifier = UUID(uuidString: "6BA7B810-9DAD-11D1-80B4-00C04FD430C8") ?? UUID()
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 2.1: types of values", .inMemoryKeychain)
+@Suite("Section 2.1: types of values", .keychain)
 struct CoercionTests {
     private static let blobs = Column.of(
         both: [
@@ -114,7 +114,7 @@ struct CoercionTests {
 
     @Test(
         "A string attribute accepts text, UTF-8 and UUIDs, and returns text",
-        .inMemoryKeychain(accessGroups: ["text", identifier.uuidString]), arguments: strings,
+        .keychain(accessGroups: ["text", identifier.uuidString]), arguments: strings,
         [
             Coercion("text", .text("text")), Coercion(Data("text".utf8), .text("text")),
             Coercion(identifier, .text(identifier.uuidString)),

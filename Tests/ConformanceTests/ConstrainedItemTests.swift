@@ -24,7 +24,7 @@ private enum Access: CaseIterable, Sendable {
 }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 9.3: items with constraints", .inMemoryKeychain)
+@Suite("Section 9.3: items with constraints", .keychain)
 struct ConstrainedItemTests {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 

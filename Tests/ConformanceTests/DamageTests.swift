@@ -8,7 +8,7 @@ import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
 /// A deliberate difference from Apple's keychain: damage is never reported as absence, and no unreadable item is lost.
-@Suite("Damaged items, cases of the specification", .inMemoryKeychain)
+@Suite("Damaged items, cases of the specification", .keychain)
 struct DamageCases {
     /// Adds an item, damages its row, and returns its persistent reference.
     @discardableResult

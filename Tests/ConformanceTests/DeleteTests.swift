@@ -5,7 +5,7 @@ import KeychainTestingTraits
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 7: deletions", .inMemoryKeychain(accessGroups: ["group1", "group2"]))
+@Suite("Section 7: deletions", .keychain(accessGroups: ["group1", "group2"]))
 struct DeleteTests {
     @Test("Every item that matches is deleted, in every group of the program")
     func manyItems() {
@@ -76,7 +76,7 @@ struct DeleteTests {
     }
 }
 
-@Suite("Synchronizable items and tombstones, cases of the specification", .inMemoryKeychain)
+@Suite("Synchronizable items and tombstones, cases of the specification", .keychain)
 struct SynchronizableCases {
     private let item = Item.generic().with(kSecAttrSynchronizable, true)
     private let query = Item.genericQuery().with(kSecAttrSynchronizable, true)

@@ -64,7 +64,7 @@ struct EntitlementTests {
         }
     }
 
-    @Test("Two programs with a common group share the items in it, and no others", .inMemoryKeychain(accessGroups: ["own", "common"]))
+    @Test("Two programs with a common group share the items in it, and no others", .keychain(accessGroups: ["own", "common"]))
     func sharedGroup() throws {
         add(Item.generic("own").with(kSecAttrAccessGroup, "own"))
         add(Item.generic("common").with(kSecAttrAccessGroup, "common"))
@@ -78,7 +78,7 @@ struct EntitlementTests {
     }
 
     @Test(
-        "A persistent reference to an item of another program finds nothing", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
+        "A persistent reference to an item of another program finds nothing", .keychain, arguments: [Verb.find, .update, .delete])
     func referenceOfAnotherProgram(verb: Verb) throws {
         let reference = try #require(add(Item.generic().with(kSecReturnPersistentRef, true)).data)
         try Program.runAnother(entitledTo: Entitlements(applicationIdentifier: "other")) {
@@ -87,7 +87,7 @@ struct EntitlementTests {
         #expect(secret(of: Item.genericQuery()) == Item.secret)
     }
 
-    @Test("Two programs may each have an item with the same key, and neither affects the other", .inMemoryKeychain)
+    @Test("Two programs may each have an item with the same key, and neither affects the other", .keychain)
     func sameKey() throws {
         add(Item.generic())
         try Program.runAnother(entitledTo: Entitlements(applicationIdentifier: "other")) {
@@ -104,7 +104,7 @@ struct AccessGroupCases {
     private let group1: ItemDictionary = [kSecAttrAccessGroup: "group1"]
     private let group2: ItemDictionary = [kSecAttrAccessGroup: "group2"]
 
-    @Test("Case 27: an update moves an item to another access group", .inMemoryKeychain(accessGroups: groups))
+    @Test("Case 27: an update moves an item to another access group", .keychain(accessGroups: groups))
     func moveToGroup() {
         #expect(add(Item.generic().with(group1)).status == errSecSuccess)
         #expect(update(Item.genericQuery().with(group1), group2) == errSecSuccess)
@@ -140,20 +140,20 @@ struct AccessGroupCases {
     }
 
     @Test(
-        "Case 61: an access group that the program is not entitled to is refused by every call", .inMemoryKeychain, arguments: Verb.allCases
+        "Case 61: an access group that the program is not entitled to is refused by every call", .keychain, arguments: Verb.allCases
     )
     func foreignGroup(verb: Verb) {
         #expect(verb.status(Item.generic().with(kSecAttrAccessGroup, "foreign")) == errSecMissingEntitlement)
     }
 
-    @Test("Case 62: an update cannot move an item to a foreign access group", .inMemoryKeychain)
+    @Test("Case 62: an update cannot move an item to a foreign access group", .keychain)
     func moveToForeignGroup() {
         add(Item.generic())
         #expect(update(Item.genericQuery(), [kSecAttrAccessGroup: "foreign"]) == errSecMissingEntitlement)
         #expect(secret(of: Item.genericQuery()) == Item.secret)
     }
 
-    @Test("Case 63: a program does not find an item of another program", .inMemoryKeychain, arguments: [Verb.find, .update, .delete])
+    @Test("Case 63: a program does not find an item of another program", .keychain, arguments: [Verb.find, .update, .delete])
     func itemOfAnotherProgram(verb: Verb) throws {
         add(Item.generic())
         try Program.runAnother(entitledTo: Entitlements(applicationIdentifier: "other")) {
@@ -183,7 +183,7 @@ struct AccessGroupCases {
         }
     }
 
-    @Test("Case 65: deleting everything in one access group does not change another", .inMemoryKeychain(accessGroups: groups))
+    @Test("Case 65: deleting everything in one access group does not change another", .keychain(accessGroups: groups))
     func deleteOneGroup() {
         add(Item.generic("first").with(group1))
         add(Item.generic("second").with(group1))

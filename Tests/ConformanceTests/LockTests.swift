@@ -7,7 +7,7 @@ import KeychainTestingTraits
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 8: protection classes and lock states", .inMemoryKeychain)
+@Suite("Section 8: protection classes and lock states", .keychain)
 struct LockStateTests {
     private static let new = Data("new".utf8)
 
@@ -113,7 +113,7 @@ struct LockStateTests {
     }
 }
 
-@Suite("Statuses while some items are locked", .inMemoryKeychain)
+@Suite("Statuses while some items are locked", .keychain)
 struct LockedSearchTests {
     private let all: ItemDictionary = [
         kSecClass: kSecClassGenericPassword, kSecReturnAttributes: true, kSecMatchLimit: kSecMatchLimitAll,
@@ -221,7 +221,7 @@ struct LockedSearchTests {
     }
 }
 
-@Suite("Locked items, cases of the specification", .inMemoryKeychain)
+@Suite("Locked items, cases of the specification", .keychain)
 struct LockCases {
     private func keychain() throws -> InMemoryKeychain { try #require(InMemoryKeychain.current) }
 

@@ -8,7 +8,7 @@ private let composed = "caf\u{e9}"
 private let decomposed = "cafe\u{301}"
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 2.2: how values are compared", .inMemoryKeychain)
+@Suite("Section 2.2: how values are compared", .keychain)
 struct MatchingTests {
     @Test(
         "Values are compared whole and byte by byte: prefix, case and Unicode normalization matter",
@@ -35,7 +35,7 @@ struct MatchingTests {
         #expect(attributes(of: second)?[kSecAttrLabel] as? String == "decomposed")
     }
 
-    @Test("Access groups in different Unicode normalization forms are different", .inMemoryKeychain(accessGroups: [composed]))
+    @Test("Access groups in different Unicode normalization forms are different", .keychain(accessGroups: [composed]))
     func unicodeFormOfGroup() {
         #expect(add(Item.generic().with(kSecAttrAccessGroup, decomposed)).status == errSecMissingEntitlement)
         #expect(add(Item.generic().with(kSecAttrAccessGroup, composed)).status == errSecSuccess)

@@ -28,7 +28,7 @@ private struct Harmless: CustomTestStringConvertible, Sendable {
 }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 2: how a dictionary is read", .inMemoryKeychain)
+@Suite("Section 2: how a dictionary is read", .keychain)
 struct ParsingTests {
     private static let classFaults = [
         Fault("a number as class", kSecClass, 1),
@@ -207,7 +207,7 @@ struct ParsingTests {
 
 #if !canImport(Darwin)
 /// Apple's platforms bridge such dictionaries; here each function accepts an NSDictionary.
-@Suite("Section 2: a Foundation dictionary", .inMemoryKeychain)
+@Suite("Section 2: a Foundation dictionary", .keychain)
 struct FoundationDictionaryTests {
     private let item: NSDictionary = Item.generic() as NSDictionary
 

@@ -23,7 +23,7 @@ private struct Difference: CustomTestStringConvertible, Sendable {
 }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 3.2: primary keys", .inMemoryKeychain(accessGroups: ["first", "second"]))
+@Suite("Section 3.2: primary keys", .keychain(accessGroups: ["first", "second"]))
 struct PrimaryKeyTests {
     private static let inKey =
         Item.Kind.allCases.flatMap { kind in
@@ -93,7 +93,7 @@ struct PrimaryKeyTests {
     }
 }
 
-@Suite("Section 3.3: values that the keychain derives", .inMemoryKeychain)
+@Suite("Section 3.3: values that the keychain derives", .keychain)
 struct DerivedValueTests {
     private func sha1() throws -> Data {
         try #require(attributes(of: Item.genericQuery())?[PrivateKey.sha1] as? Data)

@@ -39,7 +39,7 @@ private func names(_ keys: CFString...) -> Set<String> { Set(keys.map { $0 as St
 private func names(of dictionary: ItemDictionary?) -> Set<String> { Set((dictionary ?? [:]).keys.map { $0 as String }) }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Sections 4.3, 5.2 and 5.3: results", .inMemoryKeychain)
+@Suite("Sections 4.3, 5.2 and 5.3: results", .keychain)
 struct ResultTests {
     private static let withAttributes = [
         Flags([kSecReturnAttributes], adds: []),
@@ -185,7 +185,7 @@ struct ResultTests {
     }
 }
 
-@Suite("Results, cases of the specification", .inMemoryKeychain)
+@Suite("Results, cases of the specification", .keychain)
 struct ResultCases {
     @Test(
         "Case 16: a password has no reference: requesting one returns nothing and is not an error",

@@ -24,7 +24,7 @@ private struct Limit: CustomTestStringConvertible, Sendable {
 }
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Sections 5.1, 5.4 to 5.7: searches", .inMemoryKeychain)
+@Suite("Sections 5.1, 5.4 to 5.7: searches", .keychain)
 struct SearchTests {
     @Test(
         "A limit of one returns one item, and every other limit an array",
@@ -113,7 +113,7 @@ struct SearchTests {
     }
 }
 
-@Suite("Section 5.5: searches by persistent reference", .inMemoryKeychain)
+@Suite("Section 5.5: searches by persistent reference", .keychain)
 struct PersistentReferenceTests {
     private static let beside: [(CFString, any Sendable)] = [
         (kSecReturnAttributes, true), (kSecReturnPersistentRef, true), (kSecMatchLimit, kSecMatchLimitOne as String),
@@ -181,7 +181,7 @@ struct PersistentReferenceTests {
     }
 }
 
-@Suite("Persistent references, cases of the specification", .inMemoryKeychain)
+@Suite("Persistent references, cases of the specification", .keychain)
 struct PersistentReferenceCases {
     /// Adds an item and returns its persistent reference.
     private func reference(ofAdding item: ItemDictionary) throws -> Data {

@@ -5,7 +5,7 @@ import KeychainTestingTraits
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.
-@Suite("Section 6: updates", .inMemoryKeychain(accessGroups: ["group1", "group2"]))
+@Suite("Section 6: updates", .keychain(accessGroups: ["group1", "group2"]))
 struct UpdateTests {
     private let query = Item.genericQuery()
     private let change: ItemDictionary = [kSecAttrLabel: "label"]
@@ -214,7 +214,7 @@ struct UpdateTests {
     }
 }
 
-@Suite("Updates and deletions, cases of the specification", .inMemoryKeychain)
+@Suite("Updates and deletions, cases of the specification", .keychain)
 struct ChangeCases {
     @Test("Case 82: delete and update reject a limit")
     func limit() {

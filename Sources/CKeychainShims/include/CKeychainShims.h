@@ -7,6 +7,7 @@
 #include "keyring_shims.h"
 #include "process_shims.h"
 #include "secret_memory_shims.h"
+#include "socket_shims.h"
 #include "terminal_signal_shims.h"
 #include "testing_scope_shims.h"
 #include "timed_lock_shims.h"

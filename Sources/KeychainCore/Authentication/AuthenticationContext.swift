@@ -26,10 +26,15 @@ package final class AuthenticationContext: Sendable {
         var settings = Settings()
         var held: [Held] = []
         var applicationPassword: ApplicationPassword?
+        var isPasswordKeptByKeychain = false
         var isInvalidated = false
+        var endHandler: (@Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
+
+    /// The name of the context for a keychain in another process, which other programs cannot guess.
+    package let token = Identifier128.random()
 
     /// Runs `body` on the state, under the lock; in a forked child on that of an invalidated context, without the lock.
     private func withState<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
@@ -47,6 +52,22 @@ package final class AuthenticationContext: Sendable {
         self.isCallScoped = isCallScoped
     }
 
+    deinit { takeEndHandler()?() }
+
+    /// Calls `handler` when the context is invalidated or released, in place of an earlier handler.
+    ///
+    /// Does nothing if the context is invalidated.
+    package func setEndHandler(_ handler: @escaping @Sendable () -> Void) {
+        withState { if !$0.isInvalidated { $0.endHandler = handler } }
+    }
+
+    private func takeEndHandler() -> (@Sendable () -> Void)? {
+        withState { state in
+            defer { state.endHandler = nil }
+            return state.endHandler
+        }
+    }
+
     package var settings: Settings {
         get { withState { $0.settings } }
         set { withState { $0.settings = newValue } }
@@ -60,7 +81,9 @@ package final class AuthenticationContext: Sendable {
             state.isInvalidated = true
             state.held = []
             state.applicationPassword = nil
+            state.isPasswordKeptByKeychain = false
         }
+        takeEndHandler()?()
     }
 
     // MARK: The passcode
@@ -115,6 +138,12 @@ package final class AuthenticationContext: Sendable {
 
     package var applicationPassword: ApplicationPassword? { withState { $0.applicationPassword } }
 
+    /// Whether there is a password, in this process or in that of the keychain.
+    package var isApplicationPasswordSet: Bool { withState { $0.applicationPassword != nil || $0.isPasswordKeptByKeychain } }
+
+    /// Whether a keychain in another process keeps a password that a person has entered there.
+    package var isPasswordKeptByKeychain: Bool { withState { $0.isPasswordKeptByKeychain } }
+
     /// Sets or, with nil, removes the password.
     ///
     /// Does nothing if the context is invalidated.
@@ -122,6 +151,18 @@ package final class AuthenticationContext: Sendable {
         withState { state in
             guard !state.isInvalidated else { return }
             state.applicationPassword = password
+            state.isPasswordKeptByKeychain = false
+        }
+    }
+
+    /// Notes that a keychain in another process keeps a password that a person has entered there, in place of an earlier one.
+    ///
+    /// Does nothing if the context is invalidated.
+    package func notePasswordKeptByKeychain() {
+        withState { state in
+            guard !state.isInvalidated else { return }
+            state.applicationPassword = nil
+            state.isPasswordKeptByKeychain = true
         }
     }
 

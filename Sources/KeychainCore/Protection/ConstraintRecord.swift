@@ -114,8 +114,8 @@ extension ConstraintRecord {
     /// The size of a wrapped key.
     package static let wrappedKeyByteCount = 40
     /// Far more than the flags of an access control can express.
-    private static let largestDepth = 4
-    private static let largestBranchCount = 16
+    package static let largestDepth = 4
+    package static let largestBranchCount = 16
     /// Limits the number of key derivations for opening one item.
     private static let largestByteCount = 4_096
 

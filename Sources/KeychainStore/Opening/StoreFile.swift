@@ -29,7 +29,7 @@ struct StoreFile {
                 throw refusal(path, .missing, "is a symbolic link to a file that does not exist; remove it, unless a disk is not mounted")
             }
             throw refusal(path, .symbolicLink, "is a symbolic link; replace it by the file that it points to")
-        case .directory, .other: throw refusal(path, .notRegularFile, "is not a regular file; move it away")
+        case .directory, .socket, .other: throw refusal(path, .notRegularFile, "is not a regular file; move it away")
         }
         try checkOwner(facts, path)
         guard facts.permissions & 0o7177 == 0 else {

@@ -4,7 +4,7 @@ package import KeychainCore
 
 /// The result of stat(2).
 package struct FileStatus: Equatable, Sendable {
-    package enum Kind: Sendable { case regularFile, directory, symbolicLink, other }
+    package enum Kind: Sendable { case regularFile, directory, symbolicLink, socket, other }
 
     /// The file that a name stands for: two names with the same identity are names of one file.
     package struct Identity: Hashable, Sendable {
@@ -34,6 +34,7 @@ package struct FileStatus: Equatable, Sendable {
             case S_IFREG: .regularFile
             case S_IFDIR: .directory
             case S_IFLNK: .symbolicLink
+            case S_IFSOCK: .socket
             default: .other
             }
         permissions = UInt32(status.st_mode) & 0o7777

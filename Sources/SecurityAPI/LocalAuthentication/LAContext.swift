@@ -124,7 +124,7 @@ open class LAContext: NSObject, @unchecked Sendable {
     /// - Parameter type: The type of the credential.
     /// - Returns: True if a credential of that type was set, and neither removed nor rejected since.
     open func isCredentialSet(_ type: LACredentialType) -> Bool {
-        type == .applicationPassword && authentication.applicationPassword != nil
+        type == .applicationPassword && authentication.isApplicationPasswordSet
     }
 
     // MARK: Evaluation

@@ -25,4 +25,10 @@ void keychain_test_find_each(
 /* `posix_spawn_file_actions_addclosefrom_np`, which the C library declares for GNU programs only. */
 int keychain_test_spawn_close_from(posix_spawn_file_actions_t *actions, int first_descriptor);
 
+/* Connects to a socket that keeps the boundaries of packets. Returns -1 and sets errno on failure. */
+int keychain_test_connect_packets(const char *path);
+
+/* Sends a packet with a descriptor. */
+bool keychain_test_send_descriptor(int socket, int descriptor, const void *bytes, size_t byte_count);
+
 #endif

@@ -66,12 +66,12 @@ struct KeychainFolder {
 enum Program {
     /// Runs `body` as a program with these entitlements, on a keychain of its own.
     static func run<Result>(entitledTo entitlements: Entitlements, _ body: () throws -> Result) throws -> Result {
-        try InMemoryKeychain(entitlements: entitlements).perform(body)
+        try InMemoryKeychain(entitlements: entitlements).performAsTested(body)
     }
 
     /// Runs `body` as another program on the same keychain.
     static func runAnother<Result>(entitledTo entitlements: Entitlements, _ body: () throws -> Result) throws -> Result {
-        try #require(InMemoryKeychain.current).sharedWithProgram(entitledTo: entitlements).perform(body)
+        try #require(InMemoryKeychain.current).sharedWithProgram(entitledTo: entitlements).performAsTested(body)
     }
 }
 #endif

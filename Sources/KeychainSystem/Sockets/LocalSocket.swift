@@ -10,6 +10,32 @@ package struct LocalSocket: ~Copyable, Sendable {
         case path(String)
         /// A name without a file.
         case abstract(String)
+
+        /// Calls `body` with the address as the system expects it; throws if the path or name is too long.
+        func withSocketAddress(_ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Void) throws(Errno) {
+            let name: [UInt8] =
+                switch self {
+                case .path(let path): Array(path.utf8) + [0]
+                case .abstract(let name): [0] + Array(name.utf8)
+                }
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            // At most as many bytes are copied as the array has.
+            let isComplete = unsafe withUnsafeMutableBytes(of: &address.sun_path) { place in
+                guard name.count <= place.count else { return false }
+                unsafe place.copyBytes(from: name)
+                return true
+            }
+            guard isComplete else { throw Errno(rawValue: ENAMETOOLONG) }
+            let byteCount = socklen_t(MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2) + socklen_t(name.count)
+            // The structure is one kind of socket address, and outlives the call.
+            let result: Result<Void, Errno> = unsafe withUnsafePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                    Result { () throws(Errno) in try unsafe body(pointer, byteCount) }
+                }
+            }
+            try result.get()
+        }
     }
 
     private let descriptor: FileDescriptor
@@ -34,26 +60,8 @@ package struct LocalSocket: ~Copyable, Sendable {
         var timeout = timeval(tv_sec: Int(milliseconds / 1_000), tv_usec: Int(milliseconds % 1_000) * 1_000)
         // `timeout` is a local variable of that size.
         _ = try Errno.check { unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size)) }
-        let name: [UInt8] =
-            switch address {
-            case .path(let path): Array(path.utf8) + [0]
-            case .abstract(let name): [0] + Array(name.utf8)
-            }
-        var socketAddress = sockaddr_un()
-        socketAddress.sun_family = sa_family_t(AF_UNIX)
-        // At most as many bytes are copied as the array has.
-        let isComplete = unsafe withUnsafeMutableBytes(of: &socketAddress.sun_path) { place in
-            guard name.count <= place.count else { return false }
-            unsafe place.copyBytes(from: name)
-            return true
-        }
-        guard isComplete else { throw Errno(rawValue: ENAMETOOLONG) }
-        let byteCount = socklen_t(MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2) + socklen_t(name.count)
-        _ = try Errno.check {
-            // The structure is one kind of socket address, and outlives the call.
-            unsafe withUnsafePointer(to: &socketAddress) { pointer in
-                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe Glibc.connect(number, $0, byteCount) }
-            }
+        try unsafe address.withSocketAddress { (pointer, byteCount) throws(Errno) in
+            _ = try Errno.check { unsafe Glibc.connect(number, pointer, byteCount) }
         }
         _ = try Errno.check { fcntl(number, F_SETFL, O_NONBLOCK) }
     }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sockets between local processes, and what the kernel knows about the process at the other end. */
+#ifndef KEYCHAIN_SOCKET_SHIMS_H
+#define KEYCHAIN_SOCKET_SHIMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A process as the kernel names it. */
+struct keychain_process_identity {
+    int32_t process;
+    uint32_t user;
+    uint32_t group;
+};
+
+/* Receives one packet without waiting, and the process that sent it. Returns its byte count, 0 at the end of the connection, or -1 with
+   errno: EMSGSIZE if the packet is larger than the buffer, and EBADMSG if it carries descriptors, which are closed, or does not name its
+   sender. The socket must have been passed to keychain_socket_name_senders. */
+ssize_t keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct keychain_process_identity *sender);
+
+/* Accepts a connection, without waiting, close-on-exec. Returns -1 and sets errno on failure. */
+int keychain_socket_accept(int socket);
+
+/* Makes the kernel attach the sender to each packet that the socket receives. Returns 0 or an errno value. */
+int keychain_socket_name_senders(int socket);
+
+/* The process at the other end when it connected, with its effective user and group. Returns 0 or an errno value. */
+int keychain_socket_peer(int socket, struct keychain_process_identity *peer);
+
+/* The supplementary groups of the process at the other end when it connected. Returns how many there are, or -1 with errno: ERANGE if there
+   are more than `capacity`, and ENOPROTOOPT before Linux 4.13. */
+ssize_t keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity);
+
+/* Looks a group up in the group database. Returns 1, 0 if there is none, or -1 with errno. `name` receives at most `capacity` bytes with a
+   NUL; a longer name fails with ENAMETOOLONG. */
+int keychain_group_find(uint32_t group, char *name, size_t capacity, bool *has_members);
+
+/* The primary group of a user in the password database. Returns 1, 0 if there is no such user, or -1 with errno. */
+int keychain_user_find_primary_group(uint32_t user, uint32_t *group);
+
+/* A descriptor, close-on-exec, that can be read once it is set. Returns -1 and sets errno on failure. */
+int keychain_event_create(void);
+void keychain_event_set(int event);
+
+#endif

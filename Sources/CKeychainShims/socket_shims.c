@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "socket_shims.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
+
+/* Closes the descriptors of a control message, and returns whether there were any. */
+static bool close_descriptors(const struct cmsghdr *header) {
+    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t index = 0; index < count; index++) {
+        int descriptor;
+        memcpy(&descriptor, CMSG_DATA(header) + index * sizeof(int), sizeof descriptor);
+        (void)close(descriptor);
+    }
+    return count > 0;
+}
+
+ssize_t keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct keychain_process_identity *sender) {
+    /* Room for the credentials and for the most descriptors that one message can carry, so that none is left open unseen. */
+    union {
+        struct cmsghdr alignment;
+        unsigned char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(253 * sizeof(int))];
+    } control;
+    struct iovec part = {buffer, byte_count};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t received;
+    do {
+        received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    } while (received < 0 && errno == EINTR);
+    if (received < 0) return -1;
+    bool is_named = false, is_refused = (message.msg_flags & MSG_CTRUNC) != 0;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET) continue;
+        if (header->cmsg_type == SCM_RIGHTS) {
+            if (close_descriptors(header)) is_refused = true;
+        } else if (header->cmsg_type == SCM_CREDENTIALS && header->cmsg_len >= CMSG_LEN(sizeof(struct ucred))) {
+            struct ucred credentials;
+            memcpy(&credentials, CMSG_DATA(header), sizeof credentials);
+            *sender = (struct keychain_process_identity){credentials.pid, credentials.uid, credentials.gid};
+            is_named = true;
+        }
+    }
+    if (received == 0 && !is_refused) return 0;
+    if (is_refused || !is_named) {
+        errno = EBADMSG;
+        return -1;
+    }
+    if (message.msg_flags & MSG_TRUNC) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    return received;
+}
+
+int keychain_socket_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+int keychain_socket_name_senders(int socket) {
+    int on = 1;
+    return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
+}
+
+int keychain_socket_peer(int socket, struct keychain_process_identity *peer) {
+    struct ucred credentials;
+    socklen_t size = sizeof credentials;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return errno;
+    *peer = (struct keychain_process_identity){credentials.pid, credentials.uid, credentials.gid};
+    return 0;
+}
+
+ssize_t keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity) {
+    socklen_t size = (socklen_t)(capacity * sizeof *groups);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0) return -1;
+    return (ssize_t)(size / sizeof *groups);
+}
+
+/* Calls a reentrant lookup with growing memory, up to a mebibyte. */
+#define LOOK_UP(call, on_found)                                            \
+    for (size_t byte_count = 1024; byte_count <= 1 << 20; byte_count *= 4) { \
+        char *buffer = malloc(byte_count);                                 \
+        if (!buffer) return -1;                                            \
+        int error = (call);                                                \
+        int result = error == 0 ? found != NULL : -1;                      \
+        if (result == 1) { on_found; }                                     \
+        free(buffer);                                                      \
+        if (error == ERANGE) continue;                                     \
+        if (result < 0) errno = error;                                     \
+        return result;                                                     \
+    }                                                                      \
+    errno = ERANGE;                                                        \
+    return -1
+
+int keychain_group_find(uint32_t group, char *name, size_t capacity, bool *has_members) {
+    struct group record, *found = NULL;
+    LOOK_UP(getgrgid_r(group, &record, buffer, byte_count, &found), {
+        size_t length = strlen(found->gr_name);
+        if (length < capacity) {
+            memcpy(name, found->gr_name, length + 1);
+            *has_members = found->gr_mem && found->gr_mem[0];
+        } else {
+            result = -1;
+            error = ENAMETOOLONG;
+        }
+    });
+}
+
+int keychain_user_find_primary_group(uint32_t user, uint32_t *group) {
+    struct passwd record, *found = NULL;
+    LOOK_UP(getpwuid_r(user, &record, buffer, byte_count, &found), *group = found->pw_gid);
+}
+
+int keychain_event_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void keychain_event_set(int event) { (void)eventfd_write(event, 1); }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+package import KeychainSystem
+
+/// The connections of this process to keychaind.
+///
+/// A thread that calls takes an idle connection, or makes one, and has it to itself until the reply. keychaind may close a connection that is
+/// idle, for example when it is restarted; the next call then makes another one.
+package final class DaemonClient: Sendable {
+    /// Makes a connection.
+    package typealias Connector = @Sendable (Deadline) throws(KeychainFailure) -> MessageChannel
+
+    private let entitlements: Entitlements
+    private let connector: Connector
+    private let idle = LockedValue<[DaemonConnection]>([])
+    /// The authentication contexts that keychaind has counterparts of.
+    private let contexts = LockedValue<Set<Identifier128>>([])
+
+    /// `entitlements` are those that the program declares.
+    package init(entitlements: Entitlements, connector: @escaping Connector) {
+        self.entitlements = entitlements
+        self.connector = connector
+    }
+
+    // MARK: Calls
+
+    /// Performs a call and returns its reply; throws the failure that keychaind replies.
+    ///
+    /// A call that only reads is repeated if keychaind ends before it replies. A write is repeated only if keychaind cannot have received it;
+    /// otherwise it throws `.notAvailable` with the cause `.outcomeUnknown`.
+    func reply(to call: Call, in context: AuthenticationContext? = nil) throws(KeychainFailure) -> Reply {
+        try ForkDetection.requireNotForked()
+        var reference: ContextReference?
+        if let context { reference = try self.reference(to: context) }
+        let request = Request(call, context: reference)
+        let deadline = Deadline.after(seconds: call.timeoutSeconds)
+        // A restart of keychaind closes all idle connections, each of which costs an attempt.
+        for attemptsLeft in (0..<(Self.largestIdleCount + 2)).reversed() {
+            let connection = try checkOut(until: deadline)
+            switch connection.exchange(request, until: deadline) {
+            case .response(let response):
+                checkIn(connection)
+                if let context, let password = response.password { note(password, in: context) }
+                if case .failure(let failure) = response.reply { throw failure }
+                return response.reply
+            case .notSent(.closed) where attemptsLeft > 0: continue
+            case .noReply(.closed) where attemptsLeft > 0 && call.isRepeatable: continue
+            case .notSent(let failure): throw KeychainFailure(failure, isOutcomeUnknown: false)
+            case .noReply(let failure): throw KeychainFailure(failure, isOutcomeUnknown: !call.isRepeatable)
+            }
+        }
+        throw KeychainFailure(.closed, isOutcomeUnknown: false)
+    }
+
+    // MARK: Connections
+
+    private static let largestIdleCount = 8
+    private static let connectionTimeoutSeconds: UInt32 = 5
+
+    private func checkOut(until deadline: Deadline) throws(KeychainFailure) -> DaemonConnection {
+        if let connection = idle.withLock({ $0.popLast() }) { return connection }
+        return try connect(until: min(deadline, .after(seconds: Self.connectionTimeoutSeconds)))
+    }
+
+    private func checkIn(_ connection: DaemonConnection) {
+        idle.withLock { if $0.count < Self.largestIdleCount { $0.append(connection) } }
+    }
+
+    /// Makes a connection on which this process is identified.
+    package func connect(until deadline: Deadline) throws(KeychainFailure) -> DaemonConnection {
+        try DaemonConnection(try connector(deadline), entitlements, until: deadline)
+    }
+
+    // MARK: Authentication contexts
+
+    /// Returns the reference to a context, and tells keychaind when the context ends.
+    private func reference(to context: AuthenticationContext) throws(KeychainFailure) -> ContextReference {
+        guard !context.isInvalidated else {
+            throw KeychainFailure(.authFailed, "the authentication context was invalidated", refusal: .invalidContext)
+        }
+        let token = context.token
+        if contexts.withLock({ $0.insert(token).inserted }) {
+            context.setEndHandler { [weak self] in self?.forget(token) }
+        }
+        var password = context.isPasswordKeptByKeychain ? ContextReference.Password.kept : .none
+        if let given = context.applicationPassword {
+            // The bytes are copied within the closure.
+            password = .given(
+                SharedSecretBytes(
+                    try unsafe given.bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) }))
+        }
+        return ContextReference(token: token, settings: context.settings, password: password)
+    }
+
+    private func note(_ password: Response.ContextPassword, in context: AuthenticationContext) {
+        switch password {
+        case .none: context.setApplicationPassword(nil)
+        case .given: break
+        case .entered: context.notePasswordKeptByKeychain()
+        }
+    }
+
+    /// Best effort: keychaind forgets the context in any case when the last connection of this process ends.
+    private func forget(_ token: Identifier128) {
+        contexts.withLock { _ = $0.remove(token) }
+        do throws(KeychainFailure) { _ = try reply(to: .forgetContext(token)) } catch {}
+    }
+}
+
+extension DaemonClient {
+    /// The socket of the installed service.
+    ///
+    /// Its directory belongs to root, so nothing but the service can listen there. The path cannot be changed by the environment.
+    package static let standardSocketPath = "/run/keychain/keychaind.sock"
+
+    /// Connects to the socket at a path.
+    package static func connector(toSocketAt path: String) -> Connector {
+        { deadline throws(KeychainFailure) in
+            do throws(Errno) {
+                return MessageChannel(try PacketSocket(connectingTo: path, until: deadline))
+            } catch {
+                throw unreachable(error, path)
+            }
+        }
+    }
+
+    private static func unreachable(_ error: Errno, _ path: String) -> KeychainFailure {
+        switch error {
+        case .notFound, .connectionRefused:
+            KeychainFailure(.notAvailable, "keychaind does not listen at \(path): start it", path: path, cause: .missing)
+        case .timedOut: KeychainFailure(.notAvailable, "keychaind at \(path) accepts no connection now", path: path, cause: .busy)
+        default:
+            KeychainFailure(
+                .notAvailable, "keychaind at \(path) cannot be reached: \(error)", path: path, cause: .system(errno: error.rawValue))
+        }
+    }
+}
+
+extension Call {
+    /// Whether performing the call twice is the same as once.
+    fileprivate var isRepeatable: Bool {
+        switch self {
+        case .copyMatching, .sessionStatus, .lock, .passcodeRemoval, .requireCanAuthenticate, .observeChanges, .forgetContext: true
+        // An unlock counts a wrong passcode, and asking a person twice is confusing.
+        case .add, .update, .delete, .unlock, .setAutoLock, .setPasscode, .changePasscode, .removePasscode, .authenticate: false
+        }
+    }
+
+    /// How long a program waits for the reply, in seconds.
+    ///
+    /// Longer than every wait of keychaind for the call: for a busy store, for a key derivation, or for the answer of a person.
+    fileprivate var timeoutSeconds: UInt32 {
+        switch self {
+        case .add(let request): request.authentication.timeoutSeconds
+        case .copyMatching(let request): request.authentication.timeoutSeconds
+        case .update(let request): request.authentication.timeoutSeconds
+        case .delete(let request): request.authentication.timeoutSeconds
+        case .authenticate(_, _, let authentication): authentication.timeoutSeconds
+        // Waiting would keep the thread that releases a context.
+        case .forgetContext: 1
+        default: Self.standardTimeoutSeconds
+        }
+    }
+
+    fileprivate static let standardTimeoutSeconds: UInt32 = 30
+}
+
+extension Authentication {
+    /// Two questions to a person may each be asked three times, and wait for those of another call before.
+    fileprivate var timeoutSeconds: UInt32 {
+        mayAsk ? Call.standardTimeoutSeconds + 12 * PresenceQuestion.standardTimeoutSeconds : Call.standardTimeoutSeconds
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+package import KeychainSystem
+internal import Synchronization
+
+/// A connection of a program to keychaind, used by one thread at a time.
+package final class DaemonConnection: Sendable {
+    /// How an exchange of a request and a reply has ended.
+    enum Exchange {
+        case response(Response)
+        /// keychaind has not received the whole request, and does nothing.
+        case notSent(MessageChannel.Failure)
+        /// keychaind may have performed the request.
+        case noReply(MessageChannel.Failure)
+    }
+
+    /// How sure keychaind is which program this is.
+    package let level: AssuranceLevel
+    /// The access groups that keychaind gives to this program.
+    package let accessGroups: [String]
+    private let channel: MessageChannel
+    private let buffer: Mutex<MessageChannel.Buffer>
+
+    /// Tells keychaind what this program declares.
+    ///
+    /// Throws the failure with which keychaind refuses the program, and `.notAvailable` if it does not answer or speaks another version.
+    package init(_ channel: MessageChannel, _ entitlements: Entitlements, until deadline: Deadline) throws(KeychainFailure) {
+        var buffer = MessageChannel.Buffer()
+        let reply: Reply
+        do throws(MessageChannel.Failure) {
+            reply = try Self.greet(channel, &buffer, entitlements, until: deadline)
+        } catch {
+            throw KeychainFailure(error, isOutcomeUnknown: false)
+        }
+        switch reply {
+        case .identified(let level, let accessGroups): (self.level, self.accessGroups) = (level, accessGroups)
+        case .failure(let refusal): throw refusal
+        default: throw KeychainFailure(.malformed, isOutcomeUnknown: false)
+        }
+        self.channel = channel
+        self.buffer = Mutex(buffer)
+    }
+
+    private static func greet(
+        _ channel: MessageChannel, _ buffer: inout MessageChannel.Buffer, _ entitlements: Entitlements, until deadline: Deadline
+    ) throws(MessageChannel.Failure) -> Reply {
+        let hello = try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Hello(parsing: message) }
+        guard hello.versions.contains(WireProtocol.version) else { throw .malformed }
+        try channel.send(Identification(nonce: hello.nonce, entitlements).message, until: deadline)
+        return try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Response(parsing: message) }.reply
+    }
+
+    /// Sends a request and waits for the reply.
+    func exchange(_ request: Request, until deadline: Deadline) -> Exchange {
+        do throws(MessageChannel.Failure) {
+            try channel.send(request.message, until: deadline)
+        } catch {
+            return .notSent(error)
+        }
+        return buffer.withLock { buffer in
+            do throws(MessageChannel.Failure) {
+                return .response(
+                    try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Response(parsing: message) })
+            } catch {
+                return .noReply(error)
+            }
+        }
+    }
+
+    /// Waits for the next event; returns false at the end of the connection, or if something else comes.
+    func receiveEvent() -> Bool {
+        buffer.withLock { buffer in
+            do throws(MessageChannel.Failure) {
+                return try channel.receive(&buffer, until: .never) { message throws(MalformedMessage) in message.kind == .event }
+            } catch {
+                return false
+            }
+        }
+    }
+
+    /// Ends the connection, also for a thread that waits for an event.
+    func shutDown() { channel.socket.shutDown() }
+}
+
+extension MessageChannel {
+    /// Receives a message that `parse` understands; throws `.closed` if the other side has closed the connection.
+    fileprivate func receive<Value>(
+        _ buffer: inout Buffer, until deadline: Deadline, _ parse: (Message) throws(MalformedMessage) -> Value
+    ) throws(Failure) -> Value {
+        guard var message = try receive(&buffer, limit: .max, until: deadline) else { throw .closed }
+        defer { message.body.wipe() }
+        do throws(MalformedMessage) { return try parse(message) } catch { throw .malformed }
+    }
+}
+
+extension KeychainFailure {
+    /// The failure of a call whose messages were not exchanged.
+    init(_ failure: MessageChannel.Failure, isOutcomeUnknown: Bool) {
+        let reason =
+            switch failure {
+            case .closed: "keychaind ended, or closed the connection, before it replied"
+            case .timedOut: "keychaind does not reply"
+            case .malformed: "keychaind speaks another version of the protocol: update this program, or keychaind"
+            case .system(let error): "the connection to keychaind failed: \(error)"
+            }
+        if isOutcomeUnknown {
+            self.init(.notAvailable, "\(reason); the change may or may not have been made", cause: .outcomeUnknown)
+        } else {
+            self.init(.notAvailable, reason, cause: failure == .timedOut ? .busy : nil)
+        }
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+package import KeychainCore
+
+/// The message that answers a request, or the identification of a program.
+package struct Response: Sendable {
+    package let reply: Reply
+    /// The application password of the call's context after the call; nil without a context.
+    package let password: ContextPassword?
+
+    /// The application password of a context, as keychaind has it.
+    package enum ContextPassword: UInt8, Sendable, CaseIterable {
+        /// There is none, or it was wrong.
+        case none = 1
+        case given = 2
+        /// A person has entered it.
+        case entered = 3
+    }
+
+    package init(_ reply: Reply, password: ContextPassword? = nil) {
+        self.reply = reply
+        self.password = password
+    }
+
+    package var message: Message {
+        var writer = MessageWriter()
+        if case .items(let items) = reply {
+            writer.reserve(byteCount: items.reduce(64) { $0 + 384 + ($1.secret?.count ?? 0) })
+        }
+        writer.write(password?.rawValue ?? 0)
+        writer.write(reply)
+        return Message(.reply, body: writer.bytes)
+    }
+
+    package init(parsing message: Message) throws(MalformedMessage) {
+        guard message.kind == .reply, message.operation == 0 else { throw MalformedMessage() }
+        var reader = MessageReader(message.body)
+        let code = try reader.readByte()
+        let password = code == 0 ? nil : try reader.required(ContextPassword(rawValue: code))
+        let reply = try reader.readReply()
+        try reader.finish()
+        self.init(reply, password: password)
+    }
+}
+
+/// The result of a call.
+package enum Reply: Sendable {
+    /// The call succeeded and has no result.
+    case done
+    case items([KeychainItem])
+    case sessionStatus(SessionStatus)
+    case passcodeRemoval(PasscodeRemoval)
+    /// The greeting was accepted, and the program was identified.
+    case identified(AssuranceLevel, accessGroups: [String])
+    case failure(KeychainFailure)
+}
+
+/// How sure keychaind is which program it serves.
+package enum AssuranceLevel: UInt8, Sendable, CaseIterable, Comparable {
+    /// Any program of the user.
+    case none = 0
+    /// A program file that only root can change.
+    case verifiedFile = 1
+    /// A sandboxed application.
+    case sandbox = 2
+    /// A program with credentials that the kernel gives to it alone.
+    case credential = 3
+
+    package static func < (left: AssuranceLevel, right: AssuranceLevel) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension MessageWriter {
+    fileprivate mutating func write(_ reply: Reply) {
+        switch reply {
+        case .done: write(0 as UInt8)
+        case .items(let items):
+            write(1 as UInt8)
+            write(UInt32(items.count))
+            for item in items { write(item) }
+        case .sessionStatus(let status):
+            write(2 as UInt8)
+            write(status)
+        case .passcodeRemoval(let removal):
+            write(3 as UInt8)
+            write(removal)
+        case .identified(let level, let groups):
+            write(4 as UInt8)
+            write(level.rawValue)
+            write(UInt32(groups.count))
+            for group in groups { write(group) }
+        case .failure(let failure):
+            write(255 as UInt8)
+            write(failure)
+        }
+    }
+
+    fileprivate mutating func write(_ status: SessionStatus) {
+        switch status.state {
+        case .neverUnlocked: write(0 as UInt8)
+        case .locked: write(1 as UInt8)
+        case .unlocked: write(2 as UInt8)
+        }
+        write(status.isPasscodeSet)
+        switch status.holder {
+        case .kernelKeyring: write(0 as UInt8)
+        case .kernelKeyringOfUserNamespace: write(1 as UInt8)
+        case .processMemory: write(2 as UInt8)
+        }
+        write(ifPresent: status.autoLock) { writer, autoLock in
+            writer.write(ifPresent: autoLock.seconds) { writer, seconds in writer.write(seconds) }
+        }
+    }
+
+    package mutating func write(_ removal: PasscodeRemoval) {
+        write(UInt32(removal.items.count))
+        for item in removal.items {
+            write(item.id)
+            write(ifPresent: item.name) { writer, name in
+                writer.write(name.service)
+                writer.write(name.account)
+            }
+        }
+    }
+}
+
+extension MessageReader {
+    fileprivate mutating func readReply() throws(MalformedMessage) -> Reply {
+        switch try readByte() {
+        case 0: return .done
+        case 1: return .items(try readList { reader throws(MalformedMessage) in try reader.readItem() })
+        case 2: return .sessionStatus(try readSessionStatus())
+        case 3: return .passcodeRemoval(try readRemoval())
+        case 4:
+            return .identified(
+                try required(AssuranceLevel(rawValue: try readByte())),
+                accessGroups: try readList { reader throws(MalformedMessage) in try reader.readText() })
+        case 255: return .failure(try readFailure())
+        default: throw MalformedMessage()
+        }
+    }
+
+    fileprivate mutating func readSessionStatus() throws(MalformedMessage) -> SessionStatus {
+        let state: LockState
+        switch try readByte() {
+        case 0: state = .neverUnlocked
+        case 1: state = .locked
+        case 2: state = .unlocked
+        default: throw MalformedMessage()
+        }
+        let isPasscodeSet = try readFlag()
+        let holder: KeyHolderKind
+        switch try readByte() {
+        case 0: holder = .kernelKeyring
+        case 1: holder = .kernelKeyringOfUserNamespace
+        case 2: holder = .processMemory
+        default: throw MalformedMessage()
+        }
+        let autoLock = try readIfPresent { reader throws(MalformedMessage) -> AutoLock in
+            guard let seconds = try reader.readIfPresent({ reader throws(MalformedMessage) in try reader.readUInt32() }) else {
+                return .never
+            }
+            return .after(seconds: seconds)
+        }
+        return SessionStatus(state: state, isPasscodeSet: isPasscodeSet, holder: holder, autoLock: autoLock)
+    }
+
+    package mutating func readRemoval() throws(MalformedMessage) -> PasscodeRemoval {
+        PasscodeRemoval(
+            items: try readList { reader throws(MalformedMessage) in
+                let id = try reader.readIdentifier()
+                let name = try reader.readIfPresent { reader throws(MalformedMessage) in
+                    PasscodeRemoval.Name(service: try reader.readText(), account: try reader.readText())
+                }
+                return PasscodeRemoval.Item(id: id, name: name)
+            })
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the kernel and the group database say about the process at the other end of a connection.
+///
+/// A fact that could not be found out is nil, and never raises the level of assurance.
+package struct PeerFacts: Hashable, Sendable {
+    /// The effective user.
+    package var userID: UInt32
+    /// The effective group: that of the program's file if the file is setgid.
+    package var effectiveGroupID: UInt32
+    /// The real group: that of the process which has started the program.
+    package var realGroupID: UInt32?
+    package var supplementaryGroupIDs: [UInt32]?
+    /// The primary group of the user in the password database.
+    package var primaryGroupID: UInt32?
+    /// The entry of the effective group in the group database.
+    package var effectiveGroup: Group?
+
+    /// An entry of the group database.
+    package struct Group: Hashable, Sendable {
+        package var name: String
+        /// Whether users are members of it.
+        package var hasMembers: Bool
+
+        package init(name: String, hasMembers: Bool) {
+            self.name = name
+            self.hasMembers = hasMembers
+        }
+    }
+
+    package init(
+        userID: UInt32, effectiveGroupID: UInt32, realGroupID: UInt32? = nil, supplementaryGroupIDs: [UInt32]? = nil,
+        primaryGroupID: UInt32? = nil, effectiveGroup: Group? = nil
+    ) {
+        self.userID = userID
+        self.effectiveGroupID = effectiveGroupID
+        self.realGroupID = realGroupID
+        self.supplementaryGroupIDs = supplementaryGroupIDs
+        self.primaryGroupID = primaryGroupID
+        self.effectiveGroup = effectiveGroup
+    }
+
+    /// The group of users that systemd's and Debian's tools give to people, who could pass it on in a user namespace.
+    private static let lowestGroupOfPeople: UInt32 = 1_000
+
+    /// The name of the group that this program alone has; nil if other programs of the user may have it too.
+    ///
+    /// The kernel gives the group of a setgid file to the process that executes it, and keeps other processes of the user from tracing that one
+    /// and from loading code into it. It does not give the group to a program that is traced, or that runs in a user namespace. A group that the
+    /// process has otherwise, because the user is a member, says nothing about the program.
+    package var programGroup: String? {
+        guard let group = effectiveGroup, let realGroupID, let supplementaryGroupIDs, let primaryGroupID else { return nil }
+        guard effectiveGroupID != 0, effectiveGroupID < Self.lowestGroupOfPeople, !group.hasMembers, realGroupID != effectiveGroupID,
+            primaryGroupID != effectiveGroupID, !supplementaryGroupIDs.contains(effectiveGroupID)
+        else { return nil }
+        return group.name
+    }
+}

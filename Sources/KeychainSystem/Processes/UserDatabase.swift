@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import Glibc
+
+/// The users and groups of the machine.
+package enum UserDatabase {
+    /// A group by its number.
+    ///
+    /// Returns nil if there is none, and throws if the database cannot be read.
+    package static func group(_ id: UInt32) throws(Errno) -> (name: String, hasMembers: Bool)? {
+        // Longer than every name that groupadd accepts.
+        var name = [CChar](repeating: 0, count: 256)
+        var hasMembers = false
+        // The array has as many elements as the call may write.
+        switch unsafe keychain_group_find(id, &name, name.count, &hasMembers) {
+        case 1: break
+        case 0: return nil
+        default: throw .current
+        }
+        guard let text = String(validating: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self) else {
+            throw .invalidArgument
+        }
+        return (text, hasMembers)
+    }
+
+    /// The primary group of a user.
+    ///
+    /// Returns nil if there is no such user, and throws if the database cannot be read.
+    package static func primaryGroup(ofUser id: UInt32) throws(Errno) -> UInt32? {
+        var group: UInt32 = 0
+        // `group` is a local variable.
+        switch unsafe keychain_user_find_primary_group(id, &group) {
+        case 1: return group
+        case 0: return nil
+        default: throw .current
+        }
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
+internal import Glibc
+
+/// A connection between two processes of one machine that keeps the boundaries of packets, closed when this value goes out of scope.
+///
+/// A packet arrives whole or not at all (SOCK_SEQPACKET), so a reader never searches for the beginning of a message. No packet carries
+/// descriptors: one that does is refused. A connection that the other side has closed never raises SIGPIPE.
+package struct PacketSocket: ~Copyable, Sendable {
+    /// A process as the kernel names it.
+    package struct ProcessIdentity: Hashable, Sendable {
+        package let processID: Int32
+        package let userID: UInt32
+        package let groupID: UInt32
+
+        package init(processID: Int32, userID: UInt32, groupID: UInt32) {
+            self.processID = processID
+            self.userID = userID
+            self.groupID = groupID
+        }
+
+        fileprivate init(_ identity: keychain_process_identity) {
+            self.init(processID: identity.process, userID: identity.user, groupID: identity.group)
+        }
+    }
+
+    private let descriptor: FileDescriptor
+
+    /// Connects; fails with `.timedOut` if too many other connections wait to be accepted until `deadline`.
+    package init(connectingTo path: String, until deadline: Deadline) throws(Errno) {
+        let number = try Self.makeSocket(blocking: true)
+        do throws(Errno) {
+            let milliseconds = min(deadline.remainingNanoseconds / 1_000_000 + 1, 1 << 31)
+            var timeout = timeval(tv_sec: Int(milliseconds / 1_000), tv_usec: Int(milliseconds % 1_000) * 1_000)
+            // `timeout` is a local variable of that size.
+            _ = try Errno.check { unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size)) }
+            try unsafe LocalSocket.Address.path(path).withSocketAddress { (address, byteCount) throws(Errno) in
+                _ = try Errno.check { unsafe Glibc.connect(number, address, byteCount) }
+            }
+            try self.init(adopting: number)
+        } catch {
+            throw error == .wouldBlock ? .timedOut : error
+        }
+    }
+
+    /// Takes over a connected socket, and closes it if it cannot be used.
+    package init(adopting number: Int32) throws(Errno) {
+        var failure: Errno?
+        if fcntl(number, F_SETFL, O_NONBLOCK) < 0 {
+            failure = .current
+        } else {
+            // Before anything is received: the kernel names the sender of a packet when it is sent.
+            let code = keychain_socket_name_senders(number)
+            failure = code == 0 ? nil : Errno(rawValue: code)
+        }
+        guard let failure else {
+            descriptor = FileDescriptor(rawValue: number)
+            return
+        }
+        _ = Glibc.close(number)
+        throw failure
+    }
+
+    deinit { _ = Glibc.close(descriptor.rawValue) }
+
+    fileprivate static func makeSocket(blocking: Bool) throws(Errno) -> Int32 {
+        let type = SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | (blocking ? 0 : SOCK_NONBLOCK.rawValue)
+        return try OpenFile.aboveStandardStreams(try Errno.check { socket(AF_UNIX, Int32(type), 0) })
+    }
+
+    // MARK: The process at the other end
+
+    /// The process that connected, with its effective user and group at that time.
+    ///
+    /// A service that systemd listens for is named as systemd's process.
+    package func peer() throws(Errno) -> ProcessIdentity {
+        var identity = keychain_process_identity()
+        // `identity` is a local variable.
+        let code = unsafe keychain_socket_peer(descriptor.rawValue, &identity)
+        guard code == 0 else { throw Errno(rawValue: code) }
+        return ProcessIdentity(identity)
+    }
+
+    /// The supplementary groups of the process that connected; nil if the kernel does not tell (before Linux 4.13).
+    package func peerSupplementaryGroups() -> [UInt32]? {
+        // The limit of the kernel, NGROUPS_MAX.
+        var groups = [UInt32](repeating: 0, count: 64)
+        while true {
+            // The array has as many elements as the call may write.
+            let count = unsafe keychain_socket_peer_groups(descriptor.rawValue, &groups, groups.count)
+            if count >= 0 { return Array(groups.prefix(count)) }
+            guard errno == ERANGE, groups.count < 65_536 else { return nil }
+            groups = [UInt32](repeating: 0, count: groups.count * 4)
+        }
+    }
+
+    // MARK: Packets
+
+    /// Sends one packet.
+    ///
+    /// Throws `.timedOut` if the other side has not received earlier packets until `deadline`. If it throws, nothing was sent.
+    package func send(_ packet: [UInt8], until deadline: Deadline) throws(Errno) {
+        while true {
+            // The buffer is used within the closure only.
+            let count = unsafe packet.withUnsafeBytes { bytes in
+                unsafe Glibc.send(descriptor.rawValue, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            if count >= 0 { return }
+            switch Errno.current {
+            case .interrupted: continue
+            case .wouldBlock:
+                guard try !FileDescriptor.wait(for: [descriptor], readable: false, until: deadline).isEmpty else { throw .timedOut }
+            case let error: throw error
+            }
+        }
+    }
+
+    /// Receives one packet into the beginning of `buffer`; returns its byte count and the process that sent it, nil at the end.
+    ///
+    /// Throws `.timedOut` at the deadline, and an error for a packet that is larger than the buffer or carries descriptors. The caller wipes
+    /// the buffer if the packet is secret.
+    package func receive(
+        into buffer: inout [UInt8], until deadline: Deadline
+    ) throws(Errno) -> (byteCount: Int, sender: ProcessIdentity)? {
+        while true {
+            var sender = keychain_process_identity()
+            // The buffer is used within the closure only, and `sender` is a local variable.
+            let count = unsafe buffer.withUnsafeMutableBytes { bytes in
+                unsafe keychain_packet_receive(descriptor.rawValue, bytes.baseAddress, bytes.count, &sender)
+            }
+            if count > 0 { return (count, ProcessIdentity(sender)) }
+            if count == 0 { return nil }
+            guard Errno.current == .wouldBlock else { throw .current }
+            guard try !FileDescriptor.wait(for: [descriptor], until: deadline).isEmpty else { throw .timedOut }
+        }
+    }
+
+    /// Accepts no further packets.
+    ///
+    /// Those that were sent before can still be received; then the connection is at its end for this side. Sending fails for the other side.
+    package func stopReceiving() { _ = Glibc.shutdown(descriptor.rawValue, Int32(SHUT_RD)) }
+
+    /// Ends the connection for both sides, also for a thread that waits for a packet.
+    package func shutDown() { _ = Glibc.shutdown(descriptor.rawValue, Int32(SHUT_RDWR)) }
+}
+
+/// A socket that accepts connections of processes on the same machine.
+package struct PacketListener: ~Copyable, Sendable {
+    private let descriptor: FileDescriptor
+
+    /// Listens at a path that does not exist, or that a listener which is gone has left; every user can connect.
+    ///
+    /// Throws `.exists` if another process listens there.
+    package init(at path: String) throws(Errno) {
+        let number = try PacketSocket.makeSocket(blocking: false)
+        do throws(Errno) {
+            try Self.removeAbandonedSocket(at: path)
+            try unsafe LocalSocket.Address.path(path).withSocketAddress { (address, byteCount) throws(Errno) in
+                _ = try Errno.check { unsafe bind(number, address, byteCount) }
+            }
+            // The path lives until the call returns. Connecting needs the permission to write.
+            _ = try Errno.check { unsafe chmod(path, 0o666) }
+            _ = try Errno.check { listen(number, SOMAXCONN) }
+        } catch {
+            _ = Glibc.close(number)
+            throw error
+        }
+        descriptor = FileDescriptor(rawValue: number)
+    }
+
+    /// Takes over the socket that systemd listens on: the first descriptor after the standard streams.
+    ///
+    /// Returns nil if systemd has passed none to this process. Source: sd_listen_fds(3).
+    package init?(passedBySystemdIn environment: [String: String]) {
+        guard environment["LISTEN_PID"] == "\(getpid())", environment["LISTEN_FDS"] == "1" else { return nil }
+        let number: Int32 = 3
+        guard fcntl(number, F_SETFD, FD_CLOEXEC) == 0, fcntl(number, F_SETFL, O_NONBLOCK) == 0 else { return nil }
+        descriptor = FileDescriptor(rawValue: number)
+    }
+
+    deinit { _ = Glibc.close(descriptor.rawValue) }
+
+    /// Waits for a connection; nil when `other` can be read.
+    package func accept(unless other: FileDescriptor) throws(Errno) -> PacketSocket? {
+        while true {
+            let ready = try FileDescriptor.wait(for: [descriptor, other], until: .never)
+            if ready.contains(1) { return nil }
+            let number = keychain_socket_accept(descriptor.rawValue)
+            if number >= 0 { return try PacketSocket(adopting: number) }
+            switch Errno.current {
+            case .interrupted, .wouldBlock, .connectionReset: continue
+            case let error where error.rawValue == ECONNABORTED: continue
+            case let error: throw error
+            }
+        }
+    }
+
+    private static func removeAbandonedSocket(at path: String) throws(Errno) {
+        guard let status = try? FileStatus(of: path), status.kind == .socket else { return }
+        do throws(Errno) {
+            _ = try PacketSocket(connectingTo: path, until: .after(milliseconds: 100))
+        } catch {
+            guard error == .connectionRefused else { throw .exists }
+            // The path lives until the call returns.
+            _ = unsafe unlink(path)
+            return
+        }
+        throw .exists
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import KeychainEngine
+internal import KeychainIPC
+internal import KeychainSystem
+internal import Synchronization
+
+/// Performs the calls of one connection on the keychain of its user.
+final class CallHandler {
+    private let keychain: LocalKeychain
+    private let contexts: ContextTable
+    private let process: Int32
+    /// Keeps the contexts that were used on this connection.
+    private var usedContexts: [Identifier128: CounterpartContext] = [:]
+
+    /// - Parameters:
+    ///   - keychain: The keychain with the entitlements of the program.
+    ///   - contexts: The contexts of the user.
+    ///   - process: The program's process, whose contexts no other process can use.
+    init(_ keychain: LocalKeychain, contexts: ContextTable, process: Int32) {
+        self.keychain = keychain
+        self.contexts = contexts
+        self.process = process
+    }
+
+    /// Performs a call, and returns its result or its failure.
+    func response(to request: Request) -> Response {
+        let counterpart = request.context.map(counterpart)
+        let reply: Reply
+        do throws(KeychainFailure) { reply = try perform(request.call, in: counterpart?.context) } catch { reply = .failure(error) }
+        return Response(reply, password: counterpart?.password)
+    }
+
+    private func perform(_ call: Call, in context: AuthenticationContext?) throws(KeychainFailure) -> Reply {
+        switch call {
+        case .add(var add):
+            add.authentication.context = context
+            return .items([try keychain.add(add)])
+        case .copyMatching(var match):
+            match.authentication.context = context
+            return .items(try keychain.copyMatching(match))
+        case .update(var update):
+            update.authentication.context = context
+            try keychain.update(update)
+        case .delete(var delete):
+            delete.authentication.context = context
+            try keychain.delete(delete)
+        case .sessionStatus: return .sessionStatus(try keychain.sessionStatus())
+        case .unlock(let secret, let autoLock): try keychain.unlock(try Passcode(normalized: try secret.copy()), autoLock: autoLock)
+        case .lock(let extent): try keychain.lock(extent)
+        case .setAutoLock(let autoLock): try keychain.setAutoLock(autoLock)
+        case .setPasscode(let secret, let autoLock):
+            try keychain.setPasscode(try Passcode(normalized: try secret.copy()), autoLock: autoLock)
+        case .changePasscode(let current, let new, let rotatesKeys, let autoLock):
+            try keychain.changePasscode(
+                from: try Passcode(normalized: try current.copy()), to: try Passcode(normalized: try new.copy()), rotatingKeys: rotatesKeys,
+                autoLock: autoLock)
+        case .passcodeRemoval(let secret):
+            return .passcodeRemoval(try keychain.passcodeRemoval(try Passcode(normalized: try secret.copy())))
+        case .removePasscode(let secret, let removal):
+            try keychain.removePasscode(try Passcode(normalized: try secret.copy()), deleting: removal)
+        case .requireCanAuthenticate(let constraint): try keychain.requireCanAuthenticate(constraint, in: context)
+        case .authenticate(let constraint, let accessibility, var authentication):
+            authentication.context = context
+            try keychain.authenticate(constraint, of: accessibility, authentication)
+        case .forgetContext(let token):
+            usedContexts[token] = nil
+            contexts.invalidate(token, of: process)
+        // The connection does that itself.
+        case .observeChanges: throw KeychainFailure(.internal, "an observation is no call of a keychain")
+        }
+        return .done
+    }
+
+    private func counterpart(_ reference: ContextReference) -> CounterpartContext {
+        let counterpart = contexts.counterpart(of: reference.token, of: process)
+        usedContexts[reference.token] = counterpart
+        counterpart.update(with: reference)
+        return counterpart
+    }
+}
+
+/// keychaind's counterpart of a program's authentication context, with the keys that authentication has released.
+final class CounterpartContext: Sendable {
+    let context = AuthenticationContext()
+    /// The password that the program has given last.
+    private let given = Mutex<ApplicationPassword?>(nil)
+
+    /// Takes over the program's settings and its password.
+    func update(with reference: ContextReference) {
+        context.settings = reference.settings
+        switch reference.password {
+        case .kept: break
+        case .none: setPassword(nil)
+        case .given(let secret):
+            // The same object keeps the keys that were derived from it.
+            if let present = context.applicationPassword, Self.isEqual(present, secret) { return }
+            // Copying fails only without memory. Then the password is missing, and the call says so.
+            setPassword(try? ApplicationPassword(secret.copy()))
+        }
+    }
+
+    private func setPassword(_ password: ApplicationPassword?) {
+        given.withLock { $0 = password }
+        context.setApplicationPassword(password)
+    }
+
+    /// The password of the context, for the program.
+    var password: Response.ContextPassword {
+        guard let present = context.applicationPassword else { return .none }
+        return given.withLock { $0 === present } ? .given : .entered
+    }
+
+    private static func isEqual(_ password: ApplicationPassword, _ secret: SharedSecretBytes) -> Bool {
+        // Both are read within the closures. The program knows the secret, so it learns nothing from the time that this takes.
+        unsafe password.bytes.withBytes { left in unsafe secret.secret.withBytes { right in unsafe left.elementsEqual(right) } }
+    }
+}
+
+/// The authentication contexts of a user's programs, which last as long as a connection that has used them.
+final class ContextTable: Sendable {
+    private struct Key: Hashable {
+        let process: Int32
+        let token: Identifier128
+    }
+
+    private struct Entry {
+        weak var counterpart: CounterpartContext?
+    }
+
+    private let entries = Mutex<[Key: Entry]>([:])
+
+    func counterpart(of token: Identifier128, of process: Int32) -> CounterpartContext {
+        let key = Key(process: process, token: token)
+        return entries.withLock { entries in
+            if let counterpart = entries[key]?.counterpart { return counterpart }
+            entries = entries.filter { $0.value.counterpart != nil }
+            let made = CounterpartContext()
+            entries[key] = Entry(counterpart: made)
+            return made
+        }
+    }
+
+    func invalidate(_ token: Identifier128, of process: Int32) {
+        entries.withLock { $0.removeValue(forKey: Key(process: process, token: token)) }?.counterpart?.context.invalidate()
+    }
+}

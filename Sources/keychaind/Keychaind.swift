@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import ArgumentParser
+internal import KeychainCore
+internal import KeychainIPC
+internal import KeychainSystem
+
+/// The program `keychaind`: keeps the keychains of all users, and separates their programs.
+@main
+struct Keychaind: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keychaind", abstract: "Keep the keychains of all users, and separate their programs.",
+        discussion: """
+            Runs in the foreground, as a user of its own. Ends at SIGTERM, after the calls that were received. Uses the socket that systemd passes to \
+            it, if any.
+            """)
+
+    @Option(help: ArgumentHelp("Listen at this path.", valueName: "path"))
+    var socket = DaemonClient.standardSocketPath
+
+    @Option(help: ArgumentHelp("Keep the keychains in this directory.", valueName: "path"))
+    var directory = "/var/lib/keychain"
+
+    @Option(help: ArgumentHelp("Read the entitlements of programs with a group of their own in this directory.", valueName: "path"))
+    var entitlements = "/etc/keychain/entitlements.d"
+
+    func validate() throws {
+        for (option, path) in [("--socket", socket), ("--directory", directory), ("--entitlements", entitlements)]
+        where !path.hasPrefix("/") {
+            throw ValidationError("\(option) must be an absolute path")
+        }
+    }
+
+    func run() throws {
+        let service: Service
+        let keychains = UserKeychains(in: directory)
+        let parts = ServiceParts(registrations: RegistrationDirectory(entitlements)) { user throws(KeychainFailure) in
+            try keychains.keychain(ofUser: user)
+        }
+        do throws(Errno) {
+            service = try Service(parts, try listening())
+        } catch .exists {
+            throw ValidationError("another process listens at \(socket)")
+        } catch {
+            throw ValidationError("cannot listen at \(socket): \(error)")
+        }
+        let signals = TerminationSignals { service.end() }
+        ServiceManager.notifyReady()
+        do throws(Errno) { try service.run() } catch { throw ValidationError("cannot accept connections: \(error)") }
+        withExtendedLifetime(signals) {}
+    }
+
+    private func listening() throws(Errno) -> PacketListener {
+        if let listener = PacketListener(passedBySystemdIn: ProcessEnvironment.variables) { return listener }
+        return try PacketListener(at: socket)
+    }
+
+    static func main() {
+        // First: no core dumps, and no tracing by other processes of the same user.
+        ProcessHardening.apply()
+        CurrentProcess.ignoreBrokenPipeSignal()
+        main(nil)
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import KeychainEngine
+internal import KeychainPeers
+internal import KeychainSystem
+internal import Synchronization
+
+extension PeerFacts {
+    /// Asks the kernel and the group database about the process that has connected.
+    ///
+    /// Throws if the kernel does not name the process; every other fact may be missing.
+    init(of socket: borrowing PacketSocket, realGroupID: UInt32) throws(Errno) {
+        let peer = try socket.peer()
+        self.init(
+            userID: peer.userID, effectiveGroupID: peer.groupID, realGroupID: realGroupID,
+            supplementaryGroupIDs: socket.peerSupplementaryGroups())
+        do throws(Errno) {
+            primaryGroupID = try UserDatabase.primaryGroup(ofUser: peer.userID)
+            effectiveGroup = try UserDatabase.group(peer.groupID).map { Group(name: $0.name, hasMembers: $0.hasMembers) }
+        } catch {
+            // The facts stay unknown.
+        }
+    }
+}
+
+/// The directory in which root registers programs with a group of their own: a file for each, named `GROUP.entitlements`.
+final class RegistrationDirectory: Sendable {
+    /// What a file or the directory was when it was read.
+    private struct Version: Equatable {
+        let identity: FileStatus.Identity
+        let changeNanoseconds: Int64
+    }
+
+    private struct Known {
+        var versions: [String: Version] = [:]
+        var registrations = ProgramRegistrations()
+    }
+
+    private let path: String
+    private let known = Mutex(Known())
+
+    init(_ path: String) {
+        self.path = path
+    }
+
+    /// Returns the present registrations; none if there is no directory.
+    ///
+    /// Throws `.notAvailable` if the directory or one of its files cannot be read, or does not belong to root. Then no program is served:
+    /// without the file it is not known which groups are another program's.
+    func registrations() throws(KeychainFailure) -> ProgramRegistrations {
+        let versions = try presentVersions()
+        if let registrations = known.withLock({ $0.versions == versions ? $0.registrations : nil }) { return registrations }
+        var registered: [String: Entitlements] = [:]
+        for file in versions.keys where file.hasSuffix(Self.suffix) {
+            let group = String(file.dropFirst(path.count + 1).dropLast(Self.suffix.count))
+            registered[group] = try EntitlementsFile.registration(
+                atPath: file, defaultIdentifier: ProgramRegistrations.standardAccessGroup(ofGroup: group))
+        }
+        let registrations = ProgramRegistrations(registered)
+        // A file that was changed while it was read is read again by the next connection.
+        if try presentVersions() == versions { known.withLock { $0 = Known(versions: versions, registrations: registrations) } }
+        return registrations
+    }
+
+    private static let suffix = ".entitlements"
+
+    private func presentVersions() throws(KeychainFailure) -> [String: Version] {
+        do throws(Errno) {
+            var versions = [path: try version(of: path)]
+            for name in try FileSystem.names(in: path) where name.hasSuffix(Self.suffix) {
+                versions["\(path)/\(name)"] = try version(of: "\(path)/\(name)")
+            }
+            return versions
+        } catch .notFound where (try? FileStatus(of: path)) == nil {
+            return [:]
+        } catch {
+            throw KeychainFailure(
+                .notAvailable, "the directory of entitlements \(path) cannot be read: \(error)", path: path, subject: .entitlements,
+                cause: .system(errno: error.rawValue))
+        }
+    }
+
+    private func version(of path: String) throws(Errno) -> Version {
+        let status = try FileStatus(of: path, followsLinks: true)
+        return Version(identity: status.identity, changeNanoseconds: status.changeNanoseconds)
+    }
+}

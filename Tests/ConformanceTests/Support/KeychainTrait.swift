@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainServices
+import KeychainTesting
+import KeychainTestingTraits
+import Testing
+
+#if canImport(Darwin)
+typealias KeychainTrait = ConditionTrait
+
+extension Trait where Self == ConditionTrait {
+    static var keychain: Self { .inMemoryKeychain }
+    static func keychain(accessGroups: [String]) -> Self { .inMemoryKeychain }
+}
+#else
+import KeychainCore
+import KeychainEngine
+import KeychainIPC
+import KeychainSystem
+import KeychainTestSupport
+
+@testable import keychaind
+
+/// Gives each test an empty in-memory keychain of its own.
+///
+/// With `KEYCHAIN_TEST_KEYCHAIN=daemon` in the environment of the tests, the calls of a test reach that keychain through keychaind's protocol: the
+/// service runs in the process of the tests, so that a test can damage the store, lock it, and answer prompts as without it.
+struct KeychainTrait: TestTrait, SuiteTrait, TestScoping {
+    let accessGroups: [String]
+
+    var isRecursive: Bool { true }
+
+    func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
+        let keychain = try InMemoryKeychain(accessGroups: accessGroups)
+        guard ServedKeychain.isUsed else { return try await keychain.perform(function) }
+        let served = try ServedKeychain(keychain.keychain)
+        try await keychain.perform {
+            try await CurrentKeychain.$bound.withValue(served.client, operation: function)
+        }
+    }
+}
+
+extension Trait where Self == KeychainTrait {
+    static var keychain: Self { Self(accessGroups: []) }
+    static func keychain(accessGroups: [String]) -> Self { Self(accessGroups: accessGroups) }
+}
+
+extension InMemoryKeychain {
+    /// Runs `body` in the scope of this keychain, through keychaind's protocol where `KeychainTrait` does.
+    func performAsTested<Result>(_ body: () throws -> Result) throws -> Result {
+        guard ServedKeychain.isUsed else { return try perform(body) }
+        let served = try ServedKeychain(keychain)
+        return try perform { try CurrentKeychain.with(served.client, body) }
+    }
+}
+
+/// A keychain of this process that is served by keychaind's code, until it is released.
+final class ServedKeychain: Sendable {
+    static let isUsed = ProcessInfo.processInfo.environment["KEYCHAIN_TEST_KEYCHAIN"] == "daemon"
+
+    let client: DaemonKeychain
+    private let service: Service
+    private let directory: TemporaryDirectory
+
+    init(_ keychain: LocalKeychain) throws {
+        directory = try TemporaryDirectory(inMemory: true)
+        let parts = ServiceParts(registrations: RegistrationDirectory(directory.path + "/none")) { _ in keychain }
+        service = try Service(parts, PacketListener(at: directory.path + "/socket"))
+        client = DaemonKeychain(
+            DaemonClient(entitlements: keychain.entitlements, connector: DaemonClient.connector(toSocketAt: directory.path + "/socket")))
+        let isStarted = BackgroundThread.start { [service] in try? service.run() }
+        try #require(isStarted)
+    }
+
+    deinit { service.end() }
+}
+#endif

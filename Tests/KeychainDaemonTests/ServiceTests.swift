@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+import CKeychainTestShims
+import Contracts
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainIPC
+import KeychainSystem
+import KeychainTestSupport
+import KeychainTesting
+import Synchronization
+import Testing
+
+@testable import keychaind
+
+@Suite("A keychain through keychaind", .blocking)
+struct DaemonKeychainTests {
+    @Test("It satisfies the contract of a keychain with a lock", arguments: KeychainSessionContract.rules)
+    func contract(rule: KeychainSessionContract) throws {
+        let keychain = try InMemoryKeychain()
+        let service = try InProcessService(keychain.keychain)
+        let subject = KeychainSessionContract.Subject(keychain: service.client("in-memory"), other: service.client("in-memory")) {
+            seconds in
+            keychain.clock.advance(by: .seconds(seconds))
+        }
+        #expect(rule.violations(of: subject) == [])
+    }
+
+    @Test("Values of every size arrive as they were stored", arguments: [0, 1, 65_000, 65_536, 200_000, 8 << 20])
+    func sizes(byteCount: Int) throws {
+        let service = try InProcessService(try InMemoryKeychain().keychain)
+        let value = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let client = service.client()
+        _ = try client.add(AddRequest(itemClass: .genericPassword, secret: value))
+        let found = try client.copyMatching(MatchRequest(query: ItemQuery(itemClass: .genericPassword), includesSecrets: true))
+        #expect(found.map(\.secret) == [value])
+    }
+
+    @Test("A failure of the keychain arrives with its status and its reason")
+    func failures() throws {
+        let keychain = try InMemoryKeychain().keychain
+        let client = try InProcessService(keychain).client("in-memory")
+        #expect(throws: KeychainFailure(.itemNotFound, "")) { try client.value(of: "absent") }
+        try client.set("a", "1")
+        #expect(throws: KeychainFailure(.duplicateItem, "")) {
+            try client.add(AddRequest(itemClass: .genericPassword, attributes: ItemAttributes([.account: .string("a")])))
+        }
+        #expect(throws: KeychainFailure(.unimplemented, "")) { try client.add(AddRequest(itemClass: .certificate)) }
+    }
+
+    @Test("Threads that call at the same time get the replies to their own calls")
+    func threads() async throws {
+        let service = try InProcessService(try InMemoryKeychain().keychain)
+        let client = service.client()
+        let outcomes = await onThreads(
+            (0..<12).map { number in
+                { @Sendable () -> Bool in
+                    (0..<20).allSatisfy { round in
+                        let value = "\(number) \(round)"
+                        do throws(KeychainFailure) {
+                            try client.set("\(number)", value)
+                            return try client.value(of: "\(number)") == value
+                        } catch {
+                            return false
+                        }
+                    }
+                }
+            })
+        #expect(outcomes.allSatisfy { $0 })
+    }
+
+    @Test("An observer is told of a change by another program, and of none once it is canceled")
+    func observation() throws {
+        try withLocalKeychain { keychain, _ in
+            let service = try InProcessService(keychain)
+            let count = Mutex(0)
+            let observation = try service.client().observeChanges { count.withLock { $0 += 1 } }
+            try service.client().set("a", "1")
+            #expect(waitUntil { count.withLock { $0 } > 0 })
+            observation.cancel()
+        }
+    }
+
+    @Test("A context keeps what a person has entered for the calls of its program, until it is invalidated")
+    func contexts() throws {
+        let keychain = try InMemoryKeychain()
+        try keychain.setPasscode("swordfish")
+        let client = try InProcessService(keychain.keychain).client("in-memory")
+        let control = AccessControl(.whenUnlocked, constraint: .userPresence)
+        _ = try client.add(AddRequest(itemClass: .genericPassword, secret: Data([1]), accessControl: control))
+        let context = AuthenticationContext()
+        let request = MatchRequest(
+            query: ItemQuery(itemClass: .genericPassword), includesSecrets: true, authentication: Authentication(context: context))
+        keychain.person.answers(.correctPasscode)
+        #expect(try client.copyMatching(request).first?.secret == Data([1]))
+        #expect(try client.copyMatching(request).first?.secret == Data([1]))
+        #expect(keychain.person.questions.count == 1)
+        context.invalidate()
+        #expect(throws: KeychainFailure(.authFailed, "")) { try client.copyMatching(request) }
+    }
+}
+
+@Suite("A connection to keychaind", .blocking)
+struct ConnectionTests {
+    @Test("A program that does not follow the protocol is disconnected", arguments: Misbehavior.allCases)
+    func misbehavior(_ misbehavior: Misbehavior) throws {
+        let service = try InProcessService(try InMemoryKeychain().keychain)
+        let connection = try RawConnection(service.path)
+        let nonce = try connection.greeting()
+        try misbehavior.act(on: connection, nonce)
+        while let packet = try connection.receive() {
+            // At most the reply to what was right before.
+            #expect(packet[1] == PacketKind.reply.rawValue)
+        }
+        // Others are served.
+        try service.client().set("a", "1")
+    }
+
+    enum Misbehavior: CaseIterable {
+        case wrongNonce, requestBeforeIdentification, unknownKind, emptyPacket, hugeRequest, partWithoutMessage, malformedRequest
+        case secondIdentification, requestAfterObservation
+
+        func act(on connection: RawConnection, _ nonce: [UInt8]) throws {
+            let identification = Identification(nonce: nonce, Entitlements(applicationIdentifier: "app")).message
+            switch self {
+            case .wrongNonce:
+                try connection.send(
+                    Identification(nonce: Array(repeating: 0, count: 16), Entitlements(applicationIdentifier: "app")).message)
+            case .requestBeforeIdentification: try connection.send(Request(.sessionStatus).message)
+            case .unknownKind: try connection.socket.send([1, 99, 0, 0, 0, 0, 0, 0], until: .after(seconds: 10))
+            case .emptyPacket: try connection.socket.send([], until: .after(seconds: 10))
+            case .hugeRequest:
+                try connection.send(identification)
+                let byteCount = UInt32(WireProtocol.largestRequestByteCount + 1)
+                let packet: [UInt8] = [1, 3, 1, 0] + (0..<4).map { UInt8(truncatingIfNeeded: byteCount >> (8 * $0)) }
+                try connection.socket.send(packet, until: .after(seconds: 10))
+            case .partWithoutMessage:
+                try connection.send(identification)
+                try connection.socket.send([1, 6, 0, 0, 1, 0, 0, 0, 7], until: .after(seconds: 10))
+            case .malformedRequest:
+                try connection.send(identification)
+                try connection.send(Message(.request, operation: 2, body: [1, 2, 3]))
+            case .secondIdentification:
+                try connection.send(identification)
+                try connection.send(identification)
+            case .requestAfterObservation:
+                try connection.send(identification)
+                try connection.send(Request(.observeChanges).message)
+                try connection.send(Request(.sessionStatus).message)
+            }
+        }
+    }
+
+    @Test("A packet with a descriptor is refused, and the descriptor is not kept")
+    func descriptors() throws {
+        let service = try InProcessService(try InMemoryKeychain().keychain)
+        let connection = try RawConnection(service.path)
+        _ = try connection.greeting()
+        // The other end of the pair is at its end once no descriptor of this one is open.
+        let pair = try ChildConnection()
+        let packet: [UInt8] = [1, 3, 16, 0, 1, 0, 0, 0, 0]
+        // As many bytes as the array has.
+        #expect(unsafe keychain_test_send_descriptor(connection.number, pair.childEnd, packet, packet.count))
+        close(pair.childEnd)
+        #expect(try connection.receive() == nil)
+        #expect(DescriptorReader.readable([pair.ownEnd], until: .now + .seconds(30)) == [pair.ownEnd])
+        #expect(DescriptorReader.read(pair.ownEnd) == nil)
+        close(pair.ownEnd)
+    }
+
+    @Test("More connections than a user may have end those that are idle, and no call fails")
+    func manyConnections() throws {
+        let service = try InProcessService(try InMemoryKeychain().keychain)
+        let clients = (0..<(Service.largestConnectionCount + 20)).map { _ in service.client() }
+        for client in clients { try client.set("a", "1") }
+        for client in clients { #expect(try client.value(of: "a") == "1") }
+    }
+}
+
+@Suite("The program keychaind", .blocking)
+struct KeychaindTests {
+    @Test("It keeps the items of a user while it is not running, and calls go on after a restart", arguments: [SIGTERM, SIGKILL])
+    func restart(signal: Int32) throws {
+        let service = try SpawnedService()
+        let client = service.client()
+        try client.set("a", "1")
+        let ending = try service.restart(with: signal)
+        #expect(ending == (signal == SIGTERM ? .exited(0) : .killed(bySignal: SIGKILL)))
+        #expect(try client.value(of: "a") == "1")
+        try client.set("b", "2")
+        #expect(try service.client().value(of: "b") == "2")
+    }
+
+    @Test("Without it every call fails at once, and nothing else is used instead")
+    func absent() throws {
+        try withTemporaryDirectory { directory in
+            let client = DaemonKeychain.test(directory + "/socket", "app")
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try client.set("a", "1") }
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try client.value(of: "a") }
+        }
+    }
+
+    @Test("It does not take the socket of another one that runs")
+    func socketInUse() throws {
+        let service = try SpawnedService()
+        let other = try ChildProcess.run(
+            try BuiltProgram.path(of: "keychaind"), ["--socket", service.path, "--directory", service.directory.path + "/other"])
+        #expect(other.ending != .exited(0))
+        try service.client().set("a", "1")
+    }
+
+    @Test("Other users cannot read its files")
+    func files() throws {
+        let service = try SpawnedService()
+        try service.client().set("a", "1")
+        let directory = "\(service.directory.path)/keychains/\(geteuid())"
+        #expect(try FileStatus(of: directory).permissions == 0o700)
+        #expect(try FileStatus(of: directory + "/keychain.db").permissions == 0o600)
+    }
+
+    @Test("Items that need a person are refused at once, because it cannot ask one")
+    func presence() throws {
+        let service = try SpawnedService()
+        let control = AccessControl(.whenUnlocked, constraint: .applicationPassword)
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) {
+            try service.client().add(AddRequest(itemClass: .genericPassword, secret: Data([1]), accessControl: control))
+        }
+    }
+}
