@@ -270,7 +270,8 @@ let package = Package(
         .executableTarget(
             name: "KeychainTestChild",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainSync", "KeychainTPM", "KeychainCore",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainIPC", "KeychainStore", "KeychainSync", "KeychainTPM",
+                "KeychainCore",
                 "KeychainTestSupport", "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/KeychainTestChild"

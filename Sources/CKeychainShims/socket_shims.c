@@ -26,7 +26,7 @@ static bool close_descriptors(const struct cmsghdr *header) {
     return count > 0;
 }
 
-ssize_t keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct keychain_process_identity *sender) {
+long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct keychain_process_identity *sender) {
     /* Room for the credentials and for the most descriptors that one message can carry, so that none is left open unseen. */
     union {
         struct cmsghdr alignment;
@@ -78,10 +78,10 @@ int keychain_socket_peer(int socket, struct keychain_process_identity *peer) {
     return 0;
 }
 
-ssize_t keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity) {
+long keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity) {
     socklen_t size = (socklen_t)(capacity * sizeof *groups);
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0) return -1;
-    return (ssize_t)(size / sizeof *groups);
+    return (long)(size / sizeof *groups);
 }
 
 /* Calls a reentrant lookup with growing memory, up to a mebibyte. */

@@ -43,7 +43,7 @@ struct Keychaind: ParsableCommand {
         } catch {
             throw ValidationError("cannot listen at \(socket): \(error)")
         }
-        let signals = TerminationSignals { service.end() }
+        let signals = TerminationSignals { _ in service.end() }
         ServiceManager.notifyReady()
         do throws(Errno) { try service.run() } catch { throw ValidationError("cannot accept connections: \(error)") }
         withExtendedLifetime(signals) {}

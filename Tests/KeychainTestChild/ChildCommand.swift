@@ -18,6 +18,7 @@ enum ChildCommand {
         "sets-on-request": setsOnRequest,
         "hold-open": holdOpen,
         "serve": serve,
+        "use-daemon": useDaemon,
         "attempt": attempt,
         "typed-calls": typedCalls,
         "add-data-accounts": addDataAccounts,

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 /* A process as the kernel names it. */
 struct keychain_process_identity {
@@ -18,7 +17,7 @@ struct keychain_process_identity {
 /* Receives one packet without waiting, and the process that sent it. Returns its byte count, 0 at the end of the connection, or -1 with
    errno: EMSGSIZE if the packet is larger than the buffer, and EBADMSG if it carries descriptors, which are closed, or does not name its
    sender. The socket must have been passed to keychain_socket_name_senders. */
-ssize_t keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct keychain_process_identity *sender);
+long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct keychain_process_identity *sender);
 
 /* Accepts a connection, without waiting, close-on-exec. Returns -1 and sets errno on failure. */
 int keychain_socket_accept(int socket);
@@ -31,7 +30,7 @@ int keychain_socket_peer(int socket, struct keychain_process_identity *peer);
 
 /* The supplementary groups of the process at the other end when it connected. Returns how many there are, or -1 with errno: ERANGE if there
    are more than `capacity`, and ENOPROTOOPT before Linux 4.13. */
-ssize_t keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity);
+long keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity);
 
 /* Looks a group up in the group database. Returns 1, 0 if there is none, or -1 with errno. `name` receives at most `capacity` bytes with a
    NUL; a longer name fails with ENAMETOOLONG. */
