@@ -32,6 +32,7 @@ let package = Package(
         ),
         .target(name: "SyncCore", dependencies: ["KeychainCore"], path: "Sources/SyncCore"),
         .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"], path: "Sources/KeychainSystem"),
+        .target(name: "KeychainIPC", dependencies: ["KeychainCore", "KeychainSystem"], path: "Sources/KeychainIPC"),
         .target(name: "CSQLiteShims", dependencies: ["CSQLite"], path: "Sources/CSQLiteShims"),
         .target(
             name: "KeychainStore", dependencies: ["KeychainCore", "KeychainSystem", "CSQLite", "CSQLiteShims"],
@@ -75,8 +76,7 @@ let package = Package(
             name: "Fuzz",
             dependencies: [
                 "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "SyncCore",
-                "KeychainSystem",
-                "KeychainCore", "CTPMShims", "CFuzzer",
+                "KeychainSystem", "KeychainIPC", "KeychainCore", "CTPMShims", "CFuzzer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Targets",

@@ -70,7 +70,7 @@ final class SpawnedService {
         return process
     }
 
-    private static func isListening(at path: String) -> Bool {
+    static func isListening(at path: String) -> Bool {
         // The path lives until the call returns.
         let number = unsafe keychain_test_connect_packets(path)
         if number >= 0 { close(number) }

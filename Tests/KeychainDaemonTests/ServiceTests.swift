@@ -228,3 +228,58 @@ struct KeychaindTests {
         }
     }
 }
+
+@Suite("keychaind killed under its programs", .blocking)
+struct KeychaindKillTests {
+    /// How many times keychaind is killed: 1,000 times at full scale.
+    private static let killCount = Scale.pick(20, full: 1_000)
+
+    @Test("Nothing that was acknowledged is lost, what was not is reported as unknown, and no call hangs")
+    func kills() async throws {
+        let service = try SpawnedService()
+        let path = service.path
+        let isEnding = Mutex(false)
+        let acknowledgedCount = Mutex(0)
+        // Eight programs, each with connections of its own.
+        let writers = (0..<8).map { writer in
+            { @Sendable () -> [Write] in
+                let client = DaemonKeychain.test(path, "app")
+                var writes: [Write] = []
+                while !isEnding.withLock({ $0 }) {
+                    let write = "\(writer)-\(writes.count)"
+                    do throws(KeychainFailure) {
+                        try client.set(write, write)
+                        writes.append(Write(account: write, outcome: .acknowledged))
+                        acknowledgedCount.withLock { $0 += 1 }
+                    } catch {
+                        writes.append(Write(account: write, outcome: error.cause == .outcomeUnknown ? .unknown : .refused))
+                        waitUntil { SpawnedService.isListening(at: path) || isEnding.withLock { $0 } }
+                    }
+                }
+                return writes
+            }
+        }
+        async let written = onThreads(writers)
+        for _ in 0..<Self.killCount {
+            let before = acknowledgedCount.withLock { $0 }
+            #expect(waitUntil { acknowledgedCount.withLock { $0 } > before })
+            #expect(try service.restart(with: SIGKILL) == .killed(bySignal: SIGKILL))
+        }
+        isEnding.withLock { $0 = true }
+        let writes = await written.flatMap(\.self)
+        let client = service.client()
+        let found = try client.copyMatching(MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil))
+        let accounts = Set(found.compactMap { $0.attributes.text(.account) })
+        let acknowledged = writes.filter { $0.outcome == .acknowledged }.map(\.account)
+        #expect(acknowledged.count >= Self.killCount)
+        #expect(accounts.isSuperset(of: acknowledged))
+        #expect(accounts.isDisjoint(with: writes.filter { $0.outcome == .refused }.map(\.account)))
+    }
+
+    private struct Write: Sendable {
+        enum Outcome: Sendable { case acknowledged, unknown, refused }
+
+        let account: String
+        let outcome: Outcome
+    }
+}

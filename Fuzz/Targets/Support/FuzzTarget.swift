@@ -33,7 +33,8 @@ struct FuzzTargetChoice {
         [
             FuzzTargetChoice(ArchiveTarget.self), FuzzTargetChoice(ArgumentsTarget.self), FuzzTargetChoice(BackupTarget.self),
             FuzzTargetChoice(BatchTarget.self), FuzzTargetChoice(CheckpointTarget.self), FuzzTargetChoice(ConstraintTarget.self),
-            FuzzTargetChoice(CredentialTarget.self), FuzzTargetChoice(EntitlementsTarget.self), FuzzTargetChoice(HeldKeysTarget.self),
+            FuzzTargetChoice(CredentialTarget.self), FuzzTargetChoice(DaemonMessageTarget.self), FuzzTargetChoice(EntitlementsTarget.self),
+            FuzzTargetChoice(HeldKeysTarget.self),
             FuzzTargetChoice(JoinMessageTarget.self), FuzzTargetChoice(KeybagTarget.self), FuzzTargetChoice(PinentryTarget.self),
             FuzzTargetChoice(RecoveryKeyTarget.self), FuzzTargetChoice(RowTarget.self), FuzzTargetChoice(SealedObjectTarget.self),
             FuzzTargetChoice(SecItemTarget.self), FuzzTargetChoice(StatementTarget.self), FuzzTargetChoice(StoredRowTarget.self),

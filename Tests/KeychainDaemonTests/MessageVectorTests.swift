@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import KeychainCore
+import KeychainIPC
+import KeychainTestSupport
+import Testing
+
+/// Messages that another implementation has written, by the article "Protocol of keychaind".
+@Suite("Messages of another implementation")
+struct MessageVectorTests {
+    struct Vectors: Decodable {
+        struct Case: Decodable {
+            let name: String
+            let packets: [Hexadecimal]
+        }
+
+        let hello: [Hexadecimal]
+        let identify: [Hexadecimal]
+        let nonce: Hexadecimal
+        let requests: [Case]
+        let replies: [Case]
+    }
+
+    private let vectors: Vectors
+
+    init() throws { vectors = try TestVectors.load("daemon-messages-v1.json") }
+
+    private func message(_ packets: [Hexadecimal]) throws -> Message {
+        var assembly = MessageAssembly(limit: WireProtocol.largestRequestByteCount)
+        var message: Message?
+        for packet in packets {
+            try #require(message == nil)
+            message = try assembly.add(packet.bytes[...])
+        }
+        return try #require(message)
+    }
+
+    private func packets(_ message: Message) -> [[UInt8]] {
+        var packets: [[UInt8]] = []
+        message.forEachPacket { packets.append($0) }
+        return packets
+    }
+
+    @Test("The greetings")
+    func greetings() throws {
+        let hello = try Hello(parsing: message(vectors.hello))
+        #expect(hello == Hello(nonce: vectors.nonce.bytes))
+        #expect(packets(hello.message) == vectors.hello.map(\.bytes))
+        let identification = try Identification(parsing: message(vectors.identify))
+        #expect(
+            identification
+                == Identification(
+                    nonce: vectors.nonce.bytes, applicationIdentifier: "app", accessGroups: ["shared", "app"], isAppClip: false))
+        #expect(packets(identification.message) == vectors.identify.map(\.bytes))
+    }
+
+    @Test("Requests are read, and written as the same packets")
+    func requests() throws {
+        for vector in vectors.requests {
+            let request = try Request(parsing: message(vector.packets))
+            #expect(packets(request.message) == vector.packets.map(\.bytes), "\(vector.name)")
+            #expect(Self.isExpected(request, vector.name), "\(vector.name)")
+        }
+    }
+
+    @Test("Replies are read, and written as the same packets")
+    func replies() throws {
+        for vector in vectors.replies {
+            let response = try Response(parsing: message(vector.packets))
+            #expect(packets(response.message) == vector.packets.map(\.bytes), "\(vector.name)")
+            #expect(Self.isExpected(response, vector.name), "\(vector.name)")
+        }
+    }
+
+    private static func isExpected(_ request: Request, _ name: String) -> Bool {
+        switch (name, request.call) {
+        case ("a search", .copyMatching(let search)):
+            search.query.attributes.text(.account) == "Skroob" && search.limit == 1 && search.includesSecrets && request.context == nil
+        case ("a search with everything", .copyMatching(let search)):
+            search.query.hostOrSubdomain == "example.com" && search.query.tombstones == .only && search.query.synchronizability == .either
+                && search.query.reference?.itemClass == .internetPassword && search.attributes == .only(.account)
+                && search.failsIfUnreadable
+                && search.authentication.interaction == .skippingItems && search.authentication.prompt == "Ünlock"
+                && request.context?.settings.reuseSeconds == 1.5 && request.context?.settings.isInteractionAllowed == false
+        case ("an addition", .add(let addition)):
+            addition.secret == Data("12345".utf8) && addition.accessControl?.accessibility == .whenUnlocked
+                && addition.accessControl?.constraint == .all([.any([.userPresence, .companion]), .applicationPassword])
+        case ("a deletion", .delete(let deletion)): deletion.leavesTombstone == false && deletion.query.synchronizability == .local
+        case ("an unlock", .unlock(_, let autoLock)): autoLock == .after(seconds: 900)
+        case ("a lock", .lock(let extent)): extent == .everything
+        default: false
+        }
+    }
+
+    private static func isExpected(_ response: Response, _ name: String) -> Bool {
+        switch (name, response.reply) {
+        case ("done", .done): response.password == nil
+        case ("an item", .items(let items)):
+            items.count == 1 && items[0].secret == Data("12345".utf8) && items[0].attributes.text(.service) == "Druidia"
+                && response.password == .entered
+        case ("identified", .identified(let level, let groups)): level == .credential && groups == ["com.example.shared", "group:kc-demo"]
+        case ("not found", .failure(let failure)): failure.status == .itemNotFound && response.password == Response.ContextPassword.none
+        case ("in three packets", .items(let items)): items.first?.secret?.count == 150_000
+        default: false
+        }
+    }
+}
