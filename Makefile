@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
+.PHONY: help demo test check-daemon test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,8 +14,11 @@ demo: install-dependencies  ## build `valet` (a few minutes the first time), the
 test: install-dependencies  ## build and run the tests: about 4 minutes to build the first time, about 1 minute to run
 	@Scripts/test.sh
 
+check-daemon: test  ## run `make test`, and the tests of Keychain Services once more, through keychaind's protocol
+	@bash -c '. Scripts/build-options.sh && KEYCHAIN_TEST_KEYCHAIN=daemon exec $(SWIFT) test --skip-build "$${build_options[@]}" --filter "^ConformanceTests\."'
+
 # The build with traits has a scratch path of its own, so that neither build replaces the other.
-test-all: test  ## run `make test`, then everything at full scale with all traits, Objective-C, C, examples, and sanitizers: more than an hour
+test-all: check-daemon  ## run `make test`, then everything at full scale with all traits, Objective-C, C, examples, and sanitizers: more than an hour
 	@Scripts/install-dependencies.sh etcd
 	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM,Configuration,Etcd --scratch-path .build/with-traits
 	@Scripts/objective-c-tests.sh

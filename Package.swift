@@ -247,7 +247,7 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "keychaind", "KeychainIPC", "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore",
+                "keychaind", "KeychainIPC", "KeychainPeers", "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore",
                 "KeychainEngine",
                 "KeychainSystem", "KeychainTestSupport",
             ]

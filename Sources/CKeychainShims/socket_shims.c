@@ -14,6 +14,9 @@
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59
 #endif
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 /* Closes the descriptors of a control message, and returns whether there were any. */
 static bool close_descriptors(const struct cmsghdr *header) {
@@ -35,8 +38,15 @@ long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct
     struct iovec part = {buffer, byte_count};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t received;
+    bool is_reset = false;
     do {
         received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        /* If the other side has closed the connection with packets that it had not read, the kernel reports that before it gives out what the
+           other side had sent. */
+        if (received < 0 && errno == ECONNRESET && !is_reset) {
+            is_reset = true;
+            errno = EINTR;
+        }
     } while (received < 0 && errno == EINTR);
     if (received < 0) return -1;
     bool is_named = false, is_refused = (message.msg_flags & MSG_CTRUNC) != 0;
@@ -66,7 +76,9 @@ long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct
 int keychain_socket_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
 int keychain_socket_name_senders(int socket) {
-    int on = 1;
+    int on = 1, off = 0;
+    /* Since Linux 6.16. Before, a received descriptor is closed, which takes as long as its file system or its socket likes. */
+    (void)setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
     return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import KeychainCore
+package import KeychainCore
 package import KeychainSystem
 
 /// A connection that carries messages.
@@ -13,6 +13,8 @@ package final class MessageChannel: Sendable {
         case timedOut
         /// A packet is not what the protocol allows.
         case malformed
+        /// A request is larger than the limit, and was not sent.
+        case tooLarge
         case system(Errno)
 
         init(_ error: Errno) {
@@ -50,21 +52,25 @@ package final class MessageChannel: Sendable {
 
     /// Receives a message; nil if the other side has closed the connection between two messages.
     ///
-    /// `limit`: the largest body in bytes. The first packet may be waited for until `deadline`, each further one for as long as
-    /// `partTimeoutSeconds`, so that a sender that stops within a message does not keep the memory of a part. `isSenderAllowed` is asked about
-    /// each packet.
+    /// `limit`: the largest body in bytes. The first packet may be waited for until `deadline`, and the rest of its message for 30 seconds, so that a
+    /// sender that stops within a message does not keep the memory of a part. All that share `largeMessages` receive one message of several
+    /// packets at a time. `isSenderAllowed` is asked about each packet.
     package func receive(
-        _ buffer: inout Buffer, limit: Int, until deadline: Deadline,
+        _ buffer: inout Buffer, limit: Int, until deadline: Deadline, largeMessages: TimedLock? = nil,
         isSenderAllowed: (PacketSocket.ProcessIdentity) -> Bool = { _ in true }
     ) throws(Failure) -> Message? {
         var assembly = MessageAssembly(limit: limit)
         var isComplete = false
-        defer { if !isComplete { assembly.wipe() } }
+        var isLockHeld = false
+        var deadline = deadline
+        defer {
+            if !isComplete { assembly.wipe() }
+            if isLockHeld { largeMessages?.release() }
+        }
         while true {
             let received: (byteCount: Int, sender: PacketSocket.ProcessIdentity)?
             do throws(Errno) {
-                received = try socket.receive(
-                    into: &buffer.bytes, until: assembly.isIncomplete ? .after(seconds: Self.partTimeoutSeconds) : deadline)
+                received = try socket.receive(into: &buffer.bytes, until: deadline)
             } catch {
                 throw Failure(error)
             }
@@ -73,18 +79,27 @@ package final class MessageChannel: Sendable {
                 return nil
             }
             defer { Self.wipe(&buffer.bytes, received.byteCount) }
+            let isFirst = !assembly.isIncomplete
             guard isSenderAllowed(received.sender) else { throw .malformed }
             do throws(MalformedMessage) {
-                guard let message = try assembly.add(buffer.bytes[..<received.byteCount]) else { continue }
-                isComplete = true
-                return message
+                if let message = try assembly.add(buffer.bytes[..<received.byteCount]) {
+                    isComplete = true
+                    return message
+                }
             } catch {
                 throw .malformed
+            }
+            if isFirst { deadline = .after(seconds: Self.messageTimeoutSeconds) }
+            if let largeMessages, !isLockHeld {
+                guard largeMessages.acquire(until: .after(seconds: Self.largeMessageTimeoutSeconds)) else { throw .timedOut }
+                isLockHeld = true
             }
         }
     }
 
-    private static let partTimeoutSeconds: UInt32 = 5
+    /// Less than a program waits for its reply.
+    private static let largeMessageTimeoutSeconds: UInt32 = 20
+    private static let messageTimeoutSeconds: UInt32 = 30
 
     private static func wipe(_ bytes: inout [UInt8], _ count: Int) {
         // The part of the buffer that was used, within the closure.

@@ -43,11 +43,12 @@ package struct PeerFacts: Hashable, Sendable {
     /// The group of users that systemd's and Debian's tools give to people, who could pass it on in a user namespace.
     private static let lowestGroupOfPeople: UInt32 = 1_000
 
-    /// The name of the group that this program alone has; nil if other programs of the user may have it too.
+    /// The name of the group that the program got from its file; nil if the user may have given it the group.
     ///
     /// The kernel gives the group of a setgid file to the process that executes it, and keeps other processes of the user from tracing that one
     /// and from loading code into it. It does not give the group to a program that is traced, or that runs in a user namespace. A group that the
-    /// process has otherwise, because the user is a member, says nothing about the program.
+    /// process has otherwise, because the user is a member, says nothing about the program. A program passes the group on to the programs that it
+    /// executes, unless it gives it up before.
     package var programGroup: String? {
         guard let group = effectiveGroup, let realGroupID, let supplementaryGroupIDs, let primaryGroupID else { return nil }
         guard effectiveGroupID != 0, effectiveGroupID < Self.lowestGroupOfPeople, !group.hasMembers, realGroupID != effectiveGroupID,

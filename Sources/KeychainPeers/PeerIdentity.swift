@@ -38,7 +38,7 @@ package enum PeerIdentity: Hashable, Sendable {
     package static let reservedPrefixes = ["group:", "program:", "flatpak:", "snap:", "unit:", "user:"]
 
     /// Whether a group belongs to an identity, also to one that no program of this machine has.
-    package static func isReserved(_ group: String) -> Bool { reservedPrefixes.contains(where: group.hasPrefix) }
+    package static func isReserved(_ group: String) -> Bool { reservedPrefixes.contains { group.utf8.starts(with: $0.utf8) } }
 }
 
 /// What root has registered: the entitlements of the programs with a group of their own.

@@ -7,7 +7,11 @@ internal import Synchronization
 
 /// Performs the calls of one connection on the keychain of its user.
 final class CallHandler {
+    /// The most authentication contexts of one connection.
+    private static let largestContextCount = 64
+
     private let keychain: LocalKeychain
+    private let mayChangePasscode: Bool
     private let contexts: ContextTable
     private let process: Int32
     /// Keeps the contexts that were used on this connection.
@@ -15,23 +19,41 @@ final class CallHandler {
 
     /// - Parameters:
     ///   - keychain: The keychain with the entitlements of the program.
+    ///   - mayChangePasscode: Whether the program may set, change, and remove the passcode of the user's keychain.
     ///   - contexts: The contexts of the user.
     ///   - process: The program's process, whose contexts no other process can use.
-    init(_ keychain: LocalKeychain, contexts: ContextTable, process: Int32) {
+    init(_ keychain: LocalKeychain, mayChangePasscode: Bool, contexts: ContextTable, process: Int32) {
         self.keychain = keychain
+        self.mayChangePasscode = mayChangePasscode
         self.contexts = contexts
         self.process = process
     }
 
+    deinit {
+        let tokens = Array(usedContexts.keys)
+        usedContexts = [:]
+        contexts.removeUnused(tokens, of: process)
+    }
+
     /// Performs a call, and returns its result or its failure.
     func response(to request: Request) -> Response {
-        let counterpart = request.context.map(counterpart)
+        var counterpart: CounterpartContext?
         let reply: Reply
-        do throws(KeychainFailure) { reply = try perform(request.call, in: counterpart?.context) } catch { reply = .failure(error) }
+        do throws(KeychainFailure) {
+            if let reference = request.context { counterpart = try self.counterpart(reference) }
+            reply = try perform(request.call, in: counterpart?.context)
+        } catch {
+            reply = .failure(error)
+        }
         return Response(reply, password: counterpart?.password)
     }
 
     private func perform(_ call: Call, in context: AuthenticationContext?) throws(KeychainFailure) -> Reply {
+        if call.changesPasscode, !mayChangePasscode {
+            // Any program of the user could otherwise lock the user out, and delete items of other programs.
+            throw KeychainFailure(
+                .missingEntitlement, "only a program that root has registered may set, change, or remove the passcode of a user's keychain")
+        }
         switch call {
         case .add(var add):
             add.authentication.context = context
@@ -72,11 +94,23 @@ final class CallHandler {
         return .done
     }
 
-    private func counterpart(_ reference: ContextReference) -> CounterpartContext {
+    private func counterpart(_ reference: ContextReference) throws(KeychainFailure) -> CounterpartContext {
+        guard usedContexts[reference.token] != nil || usedContexts.count < Self.largestContextCount else {
+            throw KeychainFailure(.allocate, "this program has more than \(Self.largestContextCount) authentication contexts")
+        }
         let counterpart = contexts.counterpart(of: reference.token, of: process)
         usedContexts[reference.token] = counterpart
         counterpart.update(with: reference)
         return counterpart
+    }
+}
+
+extension Call {
+    fileprivate var changesPasscode: Bool {
+        switch self {
+        case .setPasscode, .changePasscode, .passcodeRemoval, .removePasscode: true
+        default: false
+        }
     }
 }
 
@@ -134,10 +168,16 @@ final class ContextTable: Sendable {
         let key = Key(process: process, token: token)
         return entries.withLock { entries in
             if let counterpart = entries[key]?.counterpart { return counterpart }
-            entries = entries.filter { $0.value.counterpart != nil }
             let made = CounterpartContext()
             entries[key] = Entry(counterpart: made)
             return made
+        }
+    }
+
+    /// Removes the entries of contexts that no connection uses any more.
+    func removeUnused(_ tokens: [Identifier128], of process: Int32) {
+        entries.withLock { entries in
+            for key in tokens.map({ Key(process: process, token: $0) }) where entries[key]?.counterpart == nil { entries[key] = nil }
         }
     }
 

@@ -2,6 +2,7 @@
 internal import ArgumentParser
 internal import KeychainCore
 internal import KeychainIPC
+internal import KeychainPeers
 internal import KeychainSystem
 
 /// The program `keychaind`: keeps the keychains of all users, and separates their programs.
@@ -33,11 +34,17 @@ struct Keychaind: ParsableCommand {
     func run() throws {
         let service: Service
         let keychains = UserKeychains(in: directory)
-        let parts = ServiceParts(registrations: RegistrationDirectory(entitlements)) { user throws(KeychainFailure) in
-            try keychains.keychain(ofUser: user)
-        }
+        let directory = RegistrationDirectory(entitlements)
+        let services = SharedServices(
+            beginUse: { user throws(KeychainFailure) in try keychains.beginUse(ofUser: user) },
+            endUse: { keychains.endUse(ofUser: $0) },
+            identify: { facts, declared throws(KeychainFailure) in
+                let registrations = try directory.registrations()
+                let identity = PeerIdentity(facts, registrations: registrations)
+                return (identity, identity.entitlements(declared: declared, registrations: registrations))
+            })
         do throws(Errno) {
-            service = try Service(parts, try listening())
+            service = try Service(services, try listening())
         } catch .exists {
             throw ValidationError("another process listens at \(socket)")
         } catch {
@@ -45,7 +52,7 @@ struct Keychaind: ParsableCommand {
         }
         let signals = TerminationSignals { _ in service.end() }
         ServiceManager.notifyReady()
-        do throws(Errno) { try service.run() } catch { throw ValidationError("cannot accept connections: \(error)") }
+        service.run()
         withExtendedLifetime(signals) {}
     }
 
@@ -58,6 +65,8 @@ struct Keychaind: ParsableCommand {
         // First: no core dumps, and no tracing by other processes of the same user.
         ProcessHardening.apply()
         CurrentProcess.ignoreBrokenPipeSignal()
+        // Each connection and each store takes some.
+        CurrentProcess.raiseDescriptorLimit()
         main(nil)
     }
 }

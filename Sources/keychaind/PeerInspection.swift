@@ -66,8 +66,11 @@ final class RegistrationDirectory: Sendable {
 
     private func presentVersions() throws(KeychainFailure) -> [String: Version] {
         do throws(Errno) {
-            var versions = [path: try version(of: path)]
-            for name in try FileSystem.names(in: path) where name.hasSuffix(Self.suffix) {
+            let directory = try FileStatus(of: path, followsLinks: true)
+            guard directory.owner == 0, directory.permissions & 0o022 == 0 else { throw Errno.notPermitted }
+            var versions = [path: Version(identity: directory.identity, changeNanoseconds: directory.changeNanoseconds)]
+            // Editors keep hidden files beside those that they change.
+            for name in try FileSystem.names(in: path) where name.hasSuffix(Self.suffix) && !name.hasPrefix(".") {
                 versions["\(path)/\(name)"] = try version(of: "\(path)/\(name)")
             }
             return versions
@@ -75,7 +78,10 @@ final class RegistrationDirectory: Sendable {
             return [:]
         } catch {
             throw KeychainFailure(
-                .notAvailable, "the directory of entitlements \(path) cannot be read: \(error)", path: path, subject: .entitlements,
+                .notAvailable,
+                error == .notPermitted
+                    ? "the directory of entitlements \(path) does not belong to root, or others can change it"
+                    : "the directory of entitlements \(path) cannot be read: \(error)", path: path, subject: .entitlements,
                 cause: .system(errno: error.rawValue))
         }
     }

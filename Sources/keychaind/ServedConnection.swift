@@ -6,65 +6,81 @@ internal import KeychainPeers
 internal import KeychainSystem
 internal import Synchronization
 
-/// What all connections share.
-struct ServiceParts: Sendable {
-    let registrations: RegistrationDirectory
+/// What the connections of all users use.
+struct SharedServices: Sendable {
+    /// Returns the keychain of a user, for a connection.
+    let beginUse: @Sendable (_ userID: UInt32) throws(KeychainFailure) -> LocalKeychain
+    /// Called when the connection has ended.
+    let endUse: @Sendable (_ userID: UInt32) -> Void
+    /// Returns who a program is, and what it is entitled to by what it declares.
+    let identify: @Sendable (PeerFacts, _ declared: Entitlements) throws(KeychainFailure) -> (PeerIdentity, Entitlements)
     let contexts = ContextTable()
-    /// Returns the keychain of a user, with the entitlements of no program.
-    let keychainOfUser: @Sendable (UInt32) throws(KeychainFailure) -> LocalKeychain
-
-    init(registrations: RegistrationDirectory, keychainOfUser: @escaping @Sendable (UInt32) throws(KeychainFailure) -> LocalKeychain) {
-        self.registrations = registrations
-        self.keychainOfUser = keychainOfUser
-    }
 }
 
 /// A connection of a program, served by a thread of its own: a call that waits, for example for a slow disk, keeps only its caller waiting.
 final class ServedConnection: Sendable {
-    /// A message of the program, and the process that has sent it.
-    private struct Received {
-        let message: Message
-        let sender: PacketSocket.ProcessIdentity
+    /// What the connection does, for the limits of its user.
+    enum Use {
+        /// Waits for a request since then, on the monotonic clock.
+        case idle(sinceNanoseconds: UInt64)
+        case busy
+        /// Sends events until the program ends the connection.
+        case observing
     }
 
     private let channel: MessageChannel
     private let peer: PacketSocket.ProcessIdentity
-    /// Since when the connection has waited for a request, on the monotonic clock; nil while it performs one, or with an observation.
-    private let idleSince = Mutex<UInt64?>(MonotonicClock.nowNanoseconds())
+    /// Shared by the connections of one user, so that these do not use up the memory with large requests.
+    private let largeMessages: TimedLock
+    private let state = Mutex(Use.busy)
 
     /// Throws if the kernel does not name the process at the other end, or if this process cannot see it.
-    init(_ socket: consuming PacketSocket) throws(Errno) {
+    init(_ socket: consuming PacketSocket, largeMessages: (_ userID: UInt32) -> TimedLock) throws(Errno) {
         let peer = try socket.peer()
         // A process in a foreign namespace has the number 0, as all others there.
         guard peer.processID > 0 else { throw .notPermitted }
         self.peer = peer
+        self.largeMessages = largeMessages(peer.userID)
         channel = MessageChannel(socket)
     }
 
     /// The user of the process at the other end.
     var userID: UInt32 { peer.userID }
 
-    /// Since when the connection has waited for a request, in nanoseconds on the monotonic clock; nil if it is in use.
-    var idleSinceNanoseconds: UInt64? { idleSince.withLock { $0 } }
+    var use: Use { state.withLock { $0 } }
 
     /// Ends the connection after the requests that were received.
     func finish() { channel.socket.stopReceiving() }
 
     /// Tells the program why it is not served.
-    func refuse(_ failure: KeychainFailure) { try? send(.failure(failure)) }
+    func refuse(_ failure: KeychainFailure) { try? send(Response(.failure(failure))) }
 
     /// Greets the program, and performs its calls until one side ends the connection.
-    func serve(_ parts: ServiceParts) {
+    ///
+    /// `mayObserve` is asked before the connection is used for an observation.
+    func serve(_ services: SharedServices, mayObserve: () -> Bool) {
         var buffer = MessageChannel.Buffer()
         do throws(MessageChannel.Failure) {
             let (declared, realGroupID) = try greet(&buffer)
             let keychain: LocalKeychain
             do throws(KeychainFailure) {
-                keychain = try self.keychain(declared, realGroupID: realGroupID, parts)
+                keychain = try services.beginUse(peer.userID)
             } catch {
-                return try send(.failure(error))
+                return try send(Response(.failure(error)))
             }
-            try perform(&buffer, keychain, parts)
+            defer { services.endUse(peer.userID) }
+            let identity: PeerIdentity
+            let entitlements: Entitlements
+            do throws(KeychainFailure) {
+                (identity, entitlements) = try services.identify(try facts(realGroupID), declared)
+            } catch {
+                return try send(Response(.failure(error)))
+            }
+            try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
+            let handler = CallHandler(
+                keychain.with(entitlements: entitlements), mayChangePasscode: identity.level == .credential, contexts: services.contexts,
+                process: peer.processID)
+            if try performCalls(&buffer, handler) { try observe(&buffer, keychain, mayObserve) }
         } catch {
             // The program has ended, or does not follow the protocol. Closing the connection is the answer to both.
         }
@@ -78,74 +94,74 @@ final class ServedConnection: Sendable {
     private func greet(_ buffer: inout MessageChannel.Buffer) throws(MessageChannel.Failure) -> (Entitlements, realGroupID: UInt32) {
         var random = SystemRandomNumberGenerator()
         let nonce = (0..<WireProtocol.nonceByteCount).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-        try channel.send(Hello(nonce: nonce).message, until: .after(seconds: Self.greetingTimeoutSeconds))
-        guard
-            let received = try receive(
-                &buffer, limit: WireProtocol.largestPacketByteCount, until: .after(seconds: Self.greetingTimeoutSeconds))
-        else { throw .closed }
-        let identification = try Self.parsed { () throws(MalformedMessage) in try Identification(parsing: received.message) }
+        let deadline = Deadline.after(seconds: Self.greetingTimeoutSeconds)
+        try channel.send(Hello(nonce: nonce).message, until: deadline)
+        var realGroupID: UInt32?
+        let limit = WireProtocol.largestPacketByteCount - WireProtocol.headerByteCount
+        guard let message = try receive(&buffer, limit: limit, until: deadline, onPacket: { realGroupID = $0.groupID }), let realGroupID
+        else {
+            throw .closed
+        }
+        let identification = try Self.parsed { () throws(MalformedMessage) in try Identification(parsing: message) }
         guard identification.nonce == nonce else { throw .malformed }
         let declared = Entitlements(
             applicationIdentifier: identification.applicationIdentifier, keychainAccessGroups: identification.accessGroups,
             isAppClip: identification.isAppClip)
-        return (declared, received.sender.groupID)
+        return (declared, realGroupID)
     }
 
     private static let greetingTimeoutSeconds: UInt32 = 5
 
-    /// Returns the user's keychain with what the program is entitled to, and tells the program.
-    private func keychain(
-        _ declared: Entitlements, realGroupID: UInt32, _ parts: ServiceParts
-    ) throws(KeychainFailure) -> LocalKeychain {
-        let registrations = try parts.registrations.registrations()
-        let facts: PeerFacts
+    private func facts(_ realGroupID: UInt32) throws(KeychainFailure) -> PeerFacts {
         do throws(Errno) {
-            facts = try PeerFacts(of: channel.socket, realGroupID: realGroupID)
+            return try PeerFacts(of: channel.socket, realGroupID: realGroupID)
         } catch {
             throw KeychainFailure(.notAvailable, "the program cannot be identified: \(error)", cause: .system(errno: error.rawValue))
         }
-        let identity = PeerIdentity(facts, registrations: registrations)
-        let entitlements = identity.entitlements(declared: declared, registrations: registrations)
-        let keychain = try parts.keychainOfUser(peer.userID).with(entitlements: entitlements)
-        let level: AssuranceLevel =
-            switch identity {
-            case .anyProgram: .none
-            case .programGroup: .credential
-            }
-        try? send(.identified(level, accessGroups: entitlements.accessGroups))
-        return keychain
     }
 
     // MARK: Calls
 
-    private func perform(
-        _ buffer: inout MessageChannel.Buffer, _ keychain: LocalKeychain, _ parts: ServiceParts
-    ) throws(MessageChannel.Failure) {
-        let handler = CallHandler(keychain, contexts: parts.contexts, process: peer.processID)
-        while let received = try receive(&buffer, limit: WireProtocol.largestRequestByteCount, until: .never) {
-            idleSince.withLock { $0 = nil }
-            var message = received.message
-            defer { message.body.wipe() }
+    /// Performs calls until the program ends the connection; returns true if it wants to observe changes from now on.
+    private func performCalls(_ buffer: inout MessageChannel.Buffer, _ handler: CallHandler) throws(MessageChannel.Failure) -> Bool {
+        while true {
+            state.withLock { $0 = .idle(sinceNanoseconds: MonotonicClock.nowNanoseconds()) }
+            guard
+                var message = try receive(
+                    &buffer, limit: WireProtocol.largestRequestByteCount, until: .never, onPacket: { _ in state.withLock { $0 = .busy } })
+            else { return false }
+            // The only reference to the bytes, so that these are wiped and not a copy.
+            defer {
+                message.body.wipe()
+                SecretArena.wipeStackOfCipher()
+            }
             let request = try Self.parsed { () throws(MalformedMessage) in try Request(parsing: message) }
-            if case .observeChanges = request.call { return try observe(&buffer, keychain) }
+            if case .observeChanges = request.call { return true }
             try send(handler.response(to: request))
-            idleSince.withLock { $0 = MonotonicClock.nowNanoseconds() }
         }
     }
 
     /// Sends an event at each change, until the program ends the connection.
-    private func observe(_ buffer: inout MessageChannel.Buffer, _ keychain: LocalKeychain) throws(MessageChannel.Failure) {
+    private func observe(
+        _ buffer: inout MessageChannel.Buffer, _ keychain: LocalKeychain, _ mayObserve: () -> Bool
+    ) throws(MessageChannel.Failure) {
+        guard mayObserve() else {
+            return try send(
+                Response(.failure(KeychainFailure(.notAvailable, "too many programs of the user observe the keychain", cause: .busy))))
+        }
+        state.withLock { $0 = .observing }
         let observation: any ChangeObservation
         do throws(KeychainFailure) {
+            // On the keychain that all programs of the user share, which is watched once for all of them.
             observation = try keychain.observeChanges { [channel] in
                 // A program that does not read its events has enough of them already: each stands for all changes until it is read.
                 try? channel.send(Message(.event), until: .now)
             }
         } catch {
-            return try send(.failure(error))
+            return try send(Response(.failure(error)))
         }
         defer { observation.cancel() }
-        try send(.done)
+        try send(Response(.done))
         // The program sends nothing more.
         _ = try receive(&buffer, limit: 0, until: .never)
     }
@@ -158,23 +174,34 @@ final class ServedConnection: Sendable {
 
     /// Receives a message of the process that has connected; another process may have inherited the descriptor.
     private func receive(
-        _ buffer: inout MessageChannel.Buffer, limit: Int, until deadline: Deadline
-    ) throws(MessageChannel.Failure) -> Received? {
-        var first: PacketSocket.ProcessIdentity?
-        let message = try channel.receive(&buffer, limit: limit, until: deadline) { sender in
-            if first == nil { first = sender }
-            return sender.processID == peer.processID && sender == first
+        _ buffer: inout MessageChannel.Buffer, limit: Int, until deadline: Deadline,
+        onPacket: (PacketSocket.ProcessIdentity) -> Void = { _ in }
+    ) throws(MessageChannel.Failure) -> Message? {
+        try channel.receive(&buffer, limit: limit, until: deadline, largeMessages: largeMessages) { sender in
+            onPacket(sender)
+            return sender.processID == peer.processID
         }
-        guard let message, let first else { return nil }
-        return Received(message: message, sender: first)
     }
 
-    private func send(_ reply: Reply) throws(MessageChannel.Failure) { try send(Response(reply)) }
-
     private func send(_ response: Response) throws(MessageChannel.Failure) {
-        try channel.send(response.message, until: .after(seconds: Self.replyTimeoutSeconds))
+        let deadline = Deadline.after(seconds: Self.replyTimeoutSeconds)
+        let message = response.message
+        guard message.body.count <= WireProtocol.largestReplyByteCount else {
+            let failure = KeychainFailure(.allocate, "the result has more than 1 GiB: ask for fewer items")
+            return try channel.send(Response(.failure(failure), password: response.password).message, until: deadline)
+        }
+        try channel.send(message, until: deadline)
     }
 
     /// How long the program may take to receive a part of a reply.
     private static let replyTimeoutSeconds: UInt32 = 10
+}
+
+extension PeerIdentity {
+    fileprivate var level: AssuranceLevel {
+        switch self {
+        case .anyProgram: .none
+        case .programGroup: .credential
+        }
+    }
 }

@@ -5,16 +5,22 @@ internal import Synchronization
 
 /// Accepts the connections of programs, and ends when it is told to.
 final class Service: Sendable {
-    /// The most connections of one user, so that one user's programs do not use up what others need.
-    static let largestConnectionCount = 64
+    /// The most connections of one user that wait for a request; the one that has waited longest is ended for another one.
+    static let largestIdleCount = 64
+    /// The most connections of one user in all, each of which has a thread.
+    static let largestConnectionCount = 128
+    static let largestObservationCount = 48
 
-    private let parts: ServiceParts
+    private let services: SharedServices
     private let listener: PacketListener
     private let stop: WakeupDescriptor
+    /// By user; a connection counts until its thread has ended.
     private let connections = Mutex<[UInt32: [ServedConnection]]>([:])
+    /// By user.
+    private let largeMessages = Mutex<[UInt32: TimedLock]>([:])
 
-    init(_ parts: ServiceParts, _ listener: consuming PacketListener) throws(Errno) {
-        self.parts = parts
+    init(_ services: SharedServices, _ listener: consuming PacketListener) throws(Errno) {
+        self.services = services
         self.listener = listener
         stop = try WakeupDescriptor()
     }
@@ -23,33 +29,41 @@ final class Service: Sendable {
     func end() { stop.set() }
 
     /// Serves connections until `end` is called, and then finishes the requests that were received.
-    func run() throws(Errno) {
+    func run() {
         while true {
             do throws(Errno) {
                 guard let socket = try listener.accept(unless: stop.descriptor) else { break }
                 serve(socket)
             } catch {
-                // For a moment, or for this connection only.
-                guard error.isShortage else { throw error }
-                MonotonicClock.sleep(nanoseconds: Self.shortagePauseNanoseconds)
+                // For example a lack of descriptors, which is over when other connections have ended.
+                MonotonicClock.sleep(nanoseconds: Self.pauseNanoseconds)
             }
         }
         finish()
     }
 
-    private static let shortagePauseNanoseconds: UInt64 = 50_000_000
+    private static let pauseNanoseconds: UInt64 = 50_000_000
 
     private func serve(_ socket: consuming PacketSocket) {
         let connection: ServedConnection
-        do throws(Errno) { connection = try ServedConnection(socket) } catch { return }
+        do throws(Errno) {
+            connection = try ServedConnection(socket) { user in
+                largeMessages.withLock { locks in
+                    let lock = locks[user] ?? TimedLock()
+                    locks[user] = lock
+                    return lock
+                }
+            }
+        } catch {
+            return
+        }
         guard admit(connection) else {
             return connection.refuse(
                 KeychainFailure(
-                    .notAvailable, "the programs of user \(connection.userID) have \(Self.largestConnectionCount) calls in progress",
-                    cause: .busy))
+                    .notAvailable, "the programs of user \(connection.userID) have too many connections to keychaind", cause: .busy))
         }
         let isStarted = BackgroundThread.start { [self] in
-            connection.serve(parts)
+            connection.serve(services) { mayObserve(connection.userID) }
             remove(connection)
         }
         if !isStarted {
@@ -58,20 +72,28 @@ final class Service: Sendable {
         }
     }
 
-    /// Counts a connection; if its user has too many, ends the one that has been idle longest.
+    /// Counts a connection, and ends the one of its user that has been idle longest if many are.
     ///
-    /// Returns false if all of them are in use.
+    /// Returns false if the user has too many.
     private func admit(_ connection: ServedConnection) -> Bool {
         connections.withLock { connections in
             var ofUser = connections[connection.userID] ?? []
-            if ofUser.count >= Self.largestConnectionCount {
-                let idle = ofUser.enumerated().compactMap { index, other in other.idleSinceNanoseconds.map { (index, $0) } }
-                guard let longest = idle.min(by: { $0.1 < $1.1 }) else { return false }
-                ofUser.remove(at: longest.0).finish()
+            guard ofUser.count < Self.largestConnectionCount else { return false }
+            let idle = ofUser.compactMap { other in
+                if case .idle(let since) = other.use { (connection: other, since: since) } else { nil }
             }
+            // The connection stays counted until its thread has ended, which is soon.
+            if idle.count >= Self.largestIdleCount { idle.min { $0.since < $1.since }?.connection.finish() }
             ofUser.append(connection)
             connections[connection.userID] = ofUser
             return true
+        }
+    }
+
+    private func mayObserve(_ user: UInt32) -> Bool {
+        connections.withLock { connections in
+            let count = connections[user]?.count { if case .observing = $0.use { true } else { false } } ?? 0
+            return count < Self.largestObservationCount
         }
     }
 

@@ -4,32 +4,73 @@ internal import KeychainEngine
 internal import KeychainSystem
 internal import Synchronization
 
-/// The keychains of all users, one directory each, opened when a program of the user connects.
+/// The keychains of all users, one directory each, which the first write creates.
 final class UserKeychains: Sendable {
+    private struct Entry {
+        let keychain: LocalKeychain
+        var connectionCount = 0
+    }
+
+    private struct State {
+        var entries: [UInt32: Entry] = [:]
+        /// The users without a connection whose keychains are open, the one that was used last at the end.
+        var unused: [UInt32] = []
+    }
+
+    /// How many keychains stay open without a connection: each takes descriptors and memory, and opening it again takes time.
+    private static let largestUnusedCount = 16
+
     private let directory: String
-    private let keychains = Mutex<[UInt32: LocalKeychain]>([:])
+    private let state = Mutex(State())
 
     /// `directory` is an absolute path; the directories of the users are in it, named by their numbers.
     init(in directory: String) {
         self.directory = directory
     }
 
-    /// Returns the keychain of a user, with the entitlements of no program.
-    func keychain(ofUser user: UInt32) throws(KeychainFailure) -> LocalKeychain {
-        if let keychain = keychains.withLock({ $0[user] }) { return keychain }
-        let home = "\(directory)/\(user)"
-        try PrivateDirectory.make(home)
-        var configuration = KeychainConfiguration(home: home)
+    /// Returns the keychain of a user, with the entitlements of no program, for a connection that calls `endUse` at its end.
+    ///
+    /// Throws `.notAvailable` for a user that the machine does not know: a process of a container may have any number.
+    func beginUse(ofUser user: UInt32) throws(KeychainFailure) -> LocalKeychain {
+        let known = state.withLock { state in Self.use(user, &state) }
+        if let known { return known }
+        guard (try? UserDatabase.primaryGroup(ofUser: user)) != nil else {
+            throw KeychainFailure(.notAvailable, "user \(user) is not in the user database of this machine")
+        }
+        let made = LocalKeychain(
+            configuration: configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind"))
+        return state.withLock { state in
+            if let known = Self.use(user, &state) { return known }
+            state.entries[user] = Entry(keychain: made, connectionCount: 1)
+            return made
+        }
+    }
+
+    private static func use(_ user: UInt32, _ state: inout State) -> LocalKeychain? {
+        state.unused.removeAll { $0 == user }
+        state.entries[user]?.connectionCount += 1
+        return state.entries[user]?.keychain
+    }
+
+    func endUse(ofUser user: UInt32) {
+        // Closed outside the lock.
+        var closed: LocalKeychain?
+        state.withLock { state in
+            state.entries[user]?.connectionCount -= 1
+            guard state.entries[user]?.connectionCount == 0 else { return }
+            state.unused.append(user)
+            guard state.unused.count > Self.largestUnusedCount else { return }
+            closed = state.entries.removeValue(forKey: state.unused.removeFirst())?.keychain
+        }
+        withExtendedLifetime(closed) {}
+    }
+
+    private func configuration(ofUser user: UInt32) -> KeychainConfiguration {
+        var configuration = KeychainConfiguration(home: "\(directory)/\(user)")
         // The kernel's keyrings have room for some keys only, and all users' keys are those of one user here.
         configuration.keyHolder = .processMemory
-        configuration.pinentry = .never
         configuration.presencePrompter = NoPrompter()
-        let made = LocalKeychain(configuration: configuration, entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind"))
-        return keychains.withLock { keychains in
-            let keychain = keychains[user] ?? made
-            keychains[user] = keychain
-            return keychain
-        }
+        return configuration
     }
 }
 

@@ -59,6 +59,9 @@ struct SeparationTests {
         #expect(try machine.run([machine.plainProgram], ["get", "note"]) == "failed -34018")
         try machine.write("<plist><dict/></plist>", to: machine.registrations + "/broken.entitlements", owner: 0)
         #expect(try machine.run([machine.plainProgram], ["get", "note"]) == "failed -25300")
+        // Another user could remove a file from such a directory.
+        try machine.changeOwner(of: machine.registrations, to: Machine.alice)
+        #expect(try machine.run([machine.plainProgram], ["get", "note"]) == "failed -25291")
     }
 
     /// A way to start a program.
@@ -170,6 +173,10 @@ private final class Machine {
     func write(_ text: String, to path: String, owner: UInt32) throws {
         let script = "printf %s \"$1\" > \"$2\" && chown \(owner) \"$2\""
         try #require(try ChildProcess.run("/bin/sh", ["-c", script, "sh", text, path]).ending == .exited(0))
+    }
+
+    func changeOwner(of path: String, to owner: UInt32) throws {
+        try #require(try ChildProcess.run("/bin/chown", ["\(owner)", path]).ending == .exited(0))
     }
 
     /// Runs a program that uses keychaind, and returns the line that it prints, of a failure the status alone.

@@ -5,6 +5,7 @@ import Glibc
 import KeychainCore
 import KeychainEngine
 import KeychainIPC
+import KeychainPeers
 import KeychainSystem
 import KeychainTestSupport
 
@@ -16,12 +17,13 @@ final class InProcessService: Sendable {
     private let service: Service
     private let directory: TemporaryDirectory
 
-    init(_ keychain: LocalKeychain, registrations: String = "/nonexistent") throws {
+    init(_ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test")) throws {
         directory = try TemporaryDirectory(inMemory: true)
         path = directory.path + "/socket"
-        let parts = ServiceParts(registrations: RegistrationDirectory(registrations)) { _ in keychain }
-        service = try Service(parts, PacketListener(at: path))
-        guard BackgroundThread.start({ [service] in try? service.run() }) else { throw NoThread() }
+        let services = SharedServices(
+            beginUse: { _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) })
+        service = try Service(services, PacketListener(at: path))
+        guard BackgroundThread.start({ [service] in service.run() }) else { throw NoThread() }
     }
 
     private struct NoThread: Error {}
@@ -145,5 +147,52 @@ final class RawConnection {
         return try Hello(parsing: message).nonce
     }
 
+    /// Says who it is, and receives the reply.
+    func identify() throws {
+        try send(Identification(nonce: try greeting(), Entitlements(applicationIdentifier: "app")).message)
+        _ = try receive()
+    }
+
     struct NoGreeting: Error {}
+}
+
+/// The memory of another process.
+enum ProcessMemory {
+    struct Unreadable: Error {}
+
+    /// Returns the indices of the values that are in the memory that the process can write.
+    static func finds(_ values: [[UInt8]], in process: pid_t) throws -> Set<Int> {
+        let sought = SoughtValues(values)
+        let memory = unsafe open("/proc/\(process)/mem", O_RDONLY | O_CLOEXEC)
+        guard memory >= 0, let maps = Self.text("/proc/\(process)/maps") else { throw Unreadable() }
+        defer { close(memory) }
+        var found: Set<Int> = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        let overlap = UInt64(values.map(\.count).max() ?? 0)
+        for line in maps.split(separator: "\n") {
+            let parts = line.split(separator: " ")
+            let bounds = parts[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+            guard bounds.count == 2, parts[1].hasPrefix("rw") else { continue }
+            var position = bounds[0]
+            while position < bounds[1] {
+                let count = Int(min(bounds[1] - position, UInt64(buffer.count)))
+                // The buffer has as many bytes.
+                let read = unsafe pread(memory, &buffer, count, off_t(position))
+                if read > 0 { found.formUnion(sought.indices(in: buffer, count: read)) }
+                position += UInt64(count)
+                if position < bounds[1] { position -= overlap }
+            }
+        }
+        return found
+    }
+
+    /// Reads a file of /proc, of which one read returns a part only.
+    private static func text(_ path: String) -> String? {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        while let part = DescriptorReader.read(file) { bytes += part }
+        return String(decoding: bytes, as: UTF8.self)
+    }
 }

@@ -22,7 +22,7 @@ long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct
 /* Accepts a connection, without waiting, close-on-exec. Returns -1 and sets errno on failure. */
 int keychain_socket_accept(int socket);
 
-/* Makes the kernel attach the sender to each packet that the socket receives. Returns 0 or an errno value. */
+/* Makes the kernel attach the sender to each packet that the socket receives, and refuse descriptors, if it can. Returns 0 or an errno value. */
 int keychain_socket_name_senders(int socket);
 
 /* The process at the other end when it connected, with its effective user and group. Returns 0 or an errno value. */

@@ -44,16 +44,31 @@ package final class DaemonConnection: Sendable {
     private static func greet(
         _ channel: MessageChannel, _ buffer: inout MessageChannel.Buffer, _ entitlements: Entitlements, until deadline: Deadline
     ) throws(MessageChannel.Failure) -> Reply {
-        let hello = try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Hello(parsing: message) }
+        let first = try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) -> Result<Hello, Refusal> in
+            // A service that cannot serve another connection says so at once.
+            if message.kind == .reply { return .failure(Refusal(reply: try Response(parsing: message).reply)) }
+            return .success(try Hello(parsing: message))
+        }
+        let hello: Hello
+        switch first {
+        case .success(let greeting): hello = greeting
+        case .failure(let refusal): return refusal.reply
+        }
         guard hello.versions.contains(WireProtocol.version) else { throw .malformed }
         try channel.send(Identification(nonce: hello.nonce, entitlements).message, until: deadline)
         return try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Response(parsing: message) }.reply
     }
 
+    private struct Refusal: Error {
+        let reply: Reply
+    }
+
     /// Sends a request and waits for the reply.
     func exchange(_ request: Request, until deadline: Deadline) -> Exchange {
+        let message = request.message
+        guard message.body.count <= WireProtocol.largestRequestByteCount else { return .notSent(.tooLarge) }
         do throws(MessageChannel.Failure) {
-            try channel.send(request.message, until: deadline)
+            try channel.send(message, until: deadline)
         } catch {
             return .notSent(error)
         }
@@ -96,11 +111,15 @@ extension MessageChannel {
 extension KeychainFailure {
     /// The failure of a call whose messages were not exchanged.
     init(_ failure: MessageChannel.Failure, isOutcomeUnknown: Bool) {
+        if failure == .tooLarge {
+            self.init(.parameter, "an item has at most 64 MiB")
+            return
+        }
         let reason =
             switch failure {
             case .closed: "keychaind ended, or closed the connection, before it replied"
             case .timedOut: "keychaind does not reply"
-            case .malformed: "keychaind speaks another version of the protocol: update this program, or keychaind"
+            case .malformed, .tooLarge: "keychaind speaks another version of the protocol: update this program, or keychaind"
             case .system(let error): "the connection to keychaind failed: \(error)"
             }
         if isOutcomeUnknown {

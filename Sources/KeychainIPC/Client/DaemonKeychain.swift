@@ -124,9 +124,11 @@ extension DaemonKeychain: ObservableKeychain {
             self.onChange = onChange
         }
 
-        deinit { state.withLock { $0.connection }?.shutDown() }
+        deinit { cancel() }
 
         func cancel() {
+            // A forked child has the descriptor of its parent's connection, and must not end that.
+            guard !ForkDetection.isForkedChild else { return }
             let connection = state.withLock { state in
                 state.isCanceled = true
                 return state.connection

@@ -81,7 +81,6 @@ package struct Request: Sendable {
 
     package var message: Message {
         var writer = MessageWriter()
-        writer.reserve(byteCount: 512 + call.secretByteCount)
         writer.write(ifPresent: context) { writer, context in writer.write(context) }
         writer.write(call)
         return Message(.request, operation: call.operation, body: writer.bytes)
@@ -94,16 +93,6 @@ package struct Request: Sendable {
         let call = try reader.readCall(message.operation)
         try reader.finish()
         self.init(call, context: context)
-    }
-}
-
-extension Call {
-    fileprivate var secretByteCount: Int {
-        switch self {
-        case .add(let request): request.secret?.count ?? 0
-        case .update(let request): request.secret?.count ?? 0
-        default: 0
-        }
     }
 }
 
@@ -197,7 +186,11 @@ extension MessageReader {
         settings.isInteractionAllowed = try readFlag()
         settings.reason = try readIfPresent { reader throws(MalformedMessage) in try reader.readText() }
         settings.cancelTitle = try readIfPresent { reader throws(MalformedMessage) in try reader.readText() }
-        settings.reuseSeconds = try readIfPresent { reader throws(MalformedMessage) in Double(bitPattern: try reader.readUInt64()) }
+        settings.reuseSeconds = try readIfPresent { reader throws(MalformedMessage) in
+            let seconds = Double(bitPattern: try reader.readUInt64())
+            guard seconds.isFinite else { throw MalformedMessage() }
+            return seconds
+        }
         let password: ContextReference.Password
         switch try readByte() {
         case 0: password = .none

@@ -61,6 +61,7 @@ package struct Identification: Equatable, Sendable {
         for _ in 0..<WireProtocol.nonceByteCount { nonce.append(try reader.readByte()) }
         let identifier = try reader.readText()
         let groups = try reader.readList { reader throws(MalformedMessage) in try reader.readText() }
+        guard groups.count <= WireProtocol.largestGroupCount else { throw MalformedMessage() }
         let isAppClip = try reader.readFlag()
         try reader.finish()
         self.init(nonce: nonce, applicationIdentifier: identifier, accessGroups: groups, isAppClip: isAppClip)

@@ -10,17 +10,39 @@ package struct MessageWriter {
 
     package init() {}
 
-    package mutating func write(_ byte: UInt8) { bytes.append(byte) }
-    package mutating func write(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
-    package mutating func write(_ number: UInt32) { bytes.append(littleEndian: number) }
-    package mutating func write(_ number: Int32) { bytes.append(littleEndian: number) }
-    package mutating func write(_ number: UInt64) { bytes.append(littleEndian: number) }
-    package mutating func write(_ identifier: Identifier128) { bytes.append(identifier) }
-    package mutating func write(_ field: [UInt8]) { bytes.append(lengthPrefixed: field) }
+    package mutating func write(_ byte: UInt8) {
+        makeRoom(1)
+        bytes.append(byte)
+    }
+
+    package mutating func write(_ flag: Bool) { write(flag ? 1 : 0 as UInt8) }
+
+    package mutating func write(_ number: UInt32) {
+        makeRoom(4)
+        bytes.append(littleEndian: number)
+    }
+
+    package mutating func write(_ number: Int32) { write(UInt32(bitPattern: number)) }
+
+    package mutating func write(_ number: UInt64) {
+        makeRoom(8)
+        bytes.append(littleEndian: number)
+    }
+
+    package mutating func write(_ identifier: Identifier128) {
+        makeRoom(Identifier128.byteCount)
+        bytes.append(identifier)
+    }
+
+    package mutating func write(_ field: [UInt8]) {
+        makeRoom(4 + field.count)
+        bytes.append(lengthPrefixed: field)
+    }
 
     package mutating func write(_ text: String) {
         var text = text
         text.withUTF8 { utf8 in
+            makeRoom(4 + utf8.count)
             bytes.append(littleEndian: UInt32(utf8.count))
             // The bytes are copied within the closure.
             unsafe bytes.append(contentsOf: utf8)
@@ -28,11 +50,13 @@ package struct MessageWriter {
     }
 
     package mutating func write(_ data: Data) {
+        makeRoom(4 + data.count)
         bytes.append(littleEndian: UInt32(data.count))
         bytes.append(contentsOf: data)
     }
 
     package mutating func write(_ secret: borrowing SecretBytes) {
+        makeRoom(4 + secret.byteCount)
         bytes.append(littleEndian: UInt32(secret.byteCount))
         // The bytes are copied within the closure.
         unsafe secret.withBytes { unsafe bytes.append(contentsOf: $0) }
@@ -43,8 +67,15 @@ package struct MessageWriter {
         if let value { body(&self, value) }
     }
 
-    /// Makes room for a message of about this size, so that growing leaves no copies of secrets behind.
-    package mutating func reserve(byteCount: Int) { bytes.reserveCapacity(byteCount) }
+    /// Makes room for so many further bytes; if they have to be moved for it, wipes the place where they were.
+    package mutating func makeRoom(_ byteCount: Int) {
+        guard bytes.capacity - bytes.count < byteCount else { return }
+        var larger: [UInt8] = []
+        larger.reserveCapacity(max(512, 2 * bytes.capacity, bytes.count + byteCount))
+        larger += bytes
+        bytes.wipe()
+        bytes = larger
+    }
 }
 
 /// Reads the fields of a message's body, each checked; the encoding of a value is unique.

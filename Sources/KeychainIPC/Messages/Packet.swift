@@ -28,6 +28,10 @@ package enum WireProtocol {
     package static let headerByteCount = 8
     /// The largest packet: well below the send buffer of a Unix socket, 208 KiB.
     package static let largestPacketByteCount = 65_536
+    /// The most access groups that a program can declare.
+    package static let largestGroupCount = 256
+    /// The largest reply; a search whose result is larger fails.
+    package static let largestReplyByteCount = 1 << 30
     /// An item has at most 64 MiB; its attributes and the rest of the request fit in one more.
     package static let largestRequestByteCount = 65 << 20
 }
@@ -136,6 +140,8 @@ package struct MessageAssembly: Sendable {
         } else {
             guard next.kind != .part, Int(next.byteCount) <= limit else { throw MalformedMessage() }
             header = next
+            // All at once, so that growing leaves no copies of secrets behind. The system provides the memory only as it is filled.
+            body.reserveCapacity(Int(next.byteCount))
         }
         // A message has as few packets as possible, so that a sender cannot make many of it.
         let expected = min(Int(next.byteCount), WireProtocol.largestPacketByteCount - WireProtocol.headerByteCount)

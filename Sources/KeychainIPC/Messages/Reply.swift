@@ -23,9 +23,7 @@ package struct Response: Sendable {
 
     package var message: Message {
         var writer = MessageWriter()
-        if case .items(let items) = reply {
-            writer.reserve(byteCount: items.reduce(64) { $0 + 384 + ($1.secret?.count ?? 0) })
-        }
+        if case .items(let items) = reply { writer.makeRoom(items.reduce(64) { $0 + 384 + ($1.secret?.count ?? 0) }) }
         writer.write(password?.rawValue ?? 0)
         writer.write(reply)
         return Message(.reply, body: writer.bytes)

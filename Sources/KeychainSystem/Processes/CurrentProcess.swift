@@ -34,6 +34,15 @@ package enum CurrentProcess {
         _ = signal(SIGPIPE, SIG_IGN)
     }
 
+    /// Raises the number of files that this process may have open to the limit that it was given; best effort.
+    package static func raiseDescriptorLimit() {
+        var limits = rlimit()
+        // The pointers are used during the calls only.
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits) == 0 else { return }
+        limits.rlim_cur = limits.rlim_max
+        _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits)
+    }
+
     // MARK: User namespaces
 
     /// Whether this process is in the machine's initial user namespace; each namespace has its own keyrings.

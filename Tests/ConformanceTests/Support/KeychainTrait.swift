@@ -16,6 +16,7 @@ extension Trait where Self == ConditionTrait {
 import KeychainCore
 import KeychainEngine
 import KeychainIPC
+import KeychainPeers
 import KeychainSystem
 import KeychainTestSupport
 
@@ -64,11 +65,12 @@ final class ServedKeychain: Sendable {
 
     init(_ keychain: LocalKeychain) throws {
         directory = try TemporaryDirectory(inMemory: true)
-        let parts = ServiceParts(registrations: RegistrationDirectory(directory.path + "/none")) { _ in keychain }
-        service = try Service(parts, PacketListener(at: directory.path + "/socket"))
+        let services = SharedServices(
+            beginUse: { _ in keychain }, endUse: { _ in }, identify: { _, declared in (.programGroup("test"), declared) })
+        service = try Service(services, PacketListener(at: directory.path + "/socket"))
         client = DaemonKeychain(
             DaemonClient(entitlements: keychain.entitlements, connector: DaemonClient.connector(toSocketAt: directory.path + "/socket")))
-        let isStarted = BackgroundThread.start { [service] in try? service.run() }
+        let isStarted = BackgroundThread.start { [service] in service.run() }
         try #require(isStarted)
     }
 
