@@ -25,4 +25,17 @@ struct SimulationTests {
             #expect(first.fingerprint == second.fingerprint)
         }
     }
+
+    /// A device makes a key also for one whose removal is void for it.
+    ///
+    /// Another device goes on with that key, and learns then that the removal stands,
+    /// which makes void what the first one has stated. It took two removals of removers and a testimony: one schedule in 270,000.
+    @Test("A removed device cannot read what is sealed under a key that was made for it before its removal stood")
+    func takenOverKey() {
+        var options = Simulation.Options()
+        options.schedules = .removals
+        options.deviceCount = 6
+        options.eventCount = 90
+        #expect(Simulation.run(seed: 274_507, options: options).failures.isEmpty)
+    }
 }

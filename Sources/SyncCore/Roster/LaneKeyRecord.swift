@@ -65,6 +65,8 @@ package struct LaneKeyRecord: Hashable, Sendable {
         // A key belongs to one lane, but the statement of a member may give its identifier to the other lane.
         var indices: [Lane: [LaneKeyID: Int]] = [:]
         var stated: [(number: Int, rekeying: Statement.Rekeying, index: Int)] = []
+        // For each record, what the authors of counted statements about the key had counted when they went on with it.
+        var counted: [NumberSet] = []
         for (number, statement) in graph.statements.enumerated() {
             guard authority.isAuthorized[number], case .rekey(let rekeying) = statement.body else { continue }
             if isPlanted(.keyTakenByOtherLane), records.contains(where: { $0.key == rekeying.key && $0.lane != rekeying.lane }) { continue }
@@ -72,14 +74,23 @@ package struct LaneKeyRecord: Hashable, Sendable {
             if index == records.count {
                 indices[rekeying.lane, default: [:]][rekeying.key] = index
                 records.append(LaneKeyRecord(lane: rekeying.lane, key: rekeying.key, generation: .max))
+                counted.append(graph.noNumbers)
             }
             records[index].boxes += rekeying.boxes
             records[index].olderKeys += rekeying.olderKeys
-            if isCounted[number] { records[index].recipients.formUnion(rekeying.boxes.map(\.device)) }
-            records[index].isCounted = records[index].isCounted || isCounted[number]
+            if isCounted[number] {
+                records[index].recipients.formUnion(rekeying.boxes.map(\.device))
+                records[index].isCounted = true
+                counted[index].formUnion(graph.known[number])
+            }
             stated.append((number, rekeying, index))
         }
         // Statements that do not count help to open a key, and say nothing else about one of a member: a removed device can make any number of them.
+        // But a member may have gone on with a key by a statement that it counted at that time. Whoever has the key by that one still has it.
+        for (number, rekeying, index) in stated where !isCounted[number] && counted[index].contains(number) {
+            records[index].holders.insert(graph.authors[number])
+            records[index].holders.formUnion(rekeying.boxes.map(\.device))
+        }
         stated.removeAll { !isCounted[$0.number] && records[$0.index].isCounted }
         var removals: [Int] = []
         var removed: Set<DeviceID> = []
