@@ -86,7 +86,7 @@ package struct LaneKeyRecord: Hashable, Sendable {
             stated.append((number, rekeying, index))
         }
         // Statements that do not count help to open a key, and say nothing else about one of a member: a removed device can make any number of them.
-        // But a member may have gone on with a key by a statement that it counted at that time. Whoever has the key by that one still has it.
+        // But a member may have gone on with a key by a statement that it counted at that time. The devices that have the key by that one still have it.
         for (number, rekeying, index) in stated where !isCounted[number] && counted[index].contains(number) {
             records[index].holders.insert(graph.authors[number])
             records[index].holders.formUnion(rekeying.boxes.map(\.device))
