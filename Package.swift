@@ -211,8 +211,7 @@ let package = Package(
             name: "KeychainDaemonTests",
             dependencies: [
                 "keychaind", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts",
-                "KeychainTesting",
-                "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
+                "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
@@ -248,8 +247,7 @@ let package = Package(
             name: "ConformanceTests",
             dependencies: [
                 "keychaind", "KeychainIPC", "KeychainPeers", "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore",
-                "KeychainEngine",
-                "KeychainSystem", "KeychainTestSupport",
+                "KeychainEngine", "KeychainSystem", "KeychainTestSupport",
             ]
         ),
         .testTarget(
@@ -271,8 +269,7 @@ let package = Package(
             name: "KeychainTestChild",
             dependencies: [
                 "Valet", "KeychainServices", "KeychainEngine", "KeychainIPC", "KeychainStore", "KeychainSync", "KeychainTPM",
-                "KeychainCore",
-                "KeychainTestSupport", "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
+                "KeychainCore", "KeychainTestSupport", "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/KeychainTestChild"
         ),

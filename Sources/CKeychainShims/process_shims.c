@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,20 +25,6 @@
 
 bool keychain_process_is_privileged(void) {
     return getauxval(AT_SECURE) != 0 || getuid() != geteuid() || getgid() != getegid();
-}
-
-char *keychain_copy_home_of_effective_user(void) {
-    /* Records are shorter than a kilobyte. A longer one is tried with more memory, up to a mebibyte. */
-    for (size_t byte_count = 1024; byte_count <= 1 << 20; byte_count *= 4) {
-        char *buffer = malloc(byte_count);
-        if (!buffer) return NULL;
-        struct passwd record, *found = NULL;
-        int error = getpwuid_r(geteuid(), &record, buffer, byte_count, &found);
-        char *home = error == 0 && found && found->pw_dir && found->pw_dir[0] == '/' ? strdup(found->pw_dir) : NULL;
-        free(buffer);
-        if (error != ERANGE) return home;
-    }
-    return NULL;
 }
 
 bool keychain_process_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0; }

@@ -3,9 +3,6 @@
 #include "socket_shims.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -94,41 +91,6 @@ long keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity) 
     socklen_t size = (socklen_t)(capacity * sizeof *groups);
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0) return -1;
     return (long)(size / sizeof *groups);
-}
-
-/* Calls a reentrant lookup with growing memory, up to a mebibyte. */
-#define LOOK_UP(call, on_found)                                            \
-    for (size_t byte_count = 1024; byte_count <= 1 << 20; byte_count *= 4) { \
-        char *buffer = malloc(byte_count);                                 \
-        if (!buffer) return -1;                                            \
-        int error = (call);                                                \
-        int result = error == 0 ? found != NULL : -1;                      \
-        if (result == 1) { on_found; }                                     \
-        free(buffer);                                                      \
-        if (error == ERANGE) continue;                                     \
-        if (result < 0) errno = error;                                     \
-        return result;                                                     \
-    }                                                                      \
-    errno = ERANGE;                                                        \
-    return -1
-
-int keychain_group_find(uint32_t group, char *name, size_t capacity, bool *has_members) {
-    struct group record, *found = NULL;
-    LOOK_UP(getgrgid_r(group, &record, buffer, byte_count, &found), {
-        size_t length = strlen(found->gr_name);
-        if (length < capacity) {
-            memcpy(name, found->gr_name, length + 1);
-            *has_members = found->gr_mem && found->gr_mem[0];
-        } else {
-            result = -1;
-            error = ENAMETOOLONG;
-        }
-    });
-}
-
-int keychain_user_find_primary_group(uint32_t user, uint32_t *group) {
-    struct passwd record, *found = NULL;
-    LOOK_UP(getpwuid_r(user, &record, buffer, byte_count, &found), *group = found->pw_gid);
 }
 
 int keychain_event_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

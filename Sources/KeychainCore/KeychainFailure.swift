@@ -7,7 +7,7 @@
 /// The reason never contains a secret, a key, or the value of an attribute.
 package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConvertible {
     /// What a failure is about.
-    package enum Subject: String, Sendable {
+    package enum Subject: String, CaseIterable, Sendable {
         case store = "the keychain"
         case keybag = "the keybag"
         case keyFile = "the key file"
@@ -172,7 +172,7 @@ extension KeychainFailure {
 }
 
 /// A remedy for a failure, where the status does not imply it.
-package enum KeychainRemedy: Hashable, Sendable {
+package enum KeychainRemedy: CaseIterable, Hashable, Sendable {
     /// The key holder is out of space: free space there, or enter the passcode for each call.
     case makeRoomForKeys
     /// The keychain was locked, but processes that keep keys in their own memory could not be notified: end them, or lock again.

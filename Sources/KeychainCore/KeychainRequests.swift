@@ -28,7 +28,7 @@ package struct ItemQuery: Sendable {
     package var hostOrSubdomain: String?
 
     /// Which items a search sees: local items and synchronizable ones with the same name can exist side by side.
-    package enum Synchronizability: Sendable {
+    package enum Synchronizability: CaseIterable, Sendable {
         case local, synchronizable, either
     }
 

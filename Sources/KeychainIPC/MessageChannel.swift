@@ -45,7 +45,7 @@ package final class MessageChannel: Sendable {
     ///
     /// If it throws, the other side has not received the whole message, and does nothing with a part of it.
     package func send(_ message: consuming Message, until deadline: Deadline) throws(Failure) {
-        try message.forEachPacket { packet throws(Failure) in
+        try (consume message).forEachPacket { packet throws(Failure) in
             do throws(Errno) { try socket.send(packet, until: deadline) } catch { throw Failure(error) }
         }
     }

@@ -40,7 +40,9 @@ package struct PeerFacts: Hashable, Sendable {
         self.effectiveGroup = effectiveGroup
     }
 
-    /// The group of users that systemd's and Debian's tools give to people, who could pass it on in a user namespace.
+    /// The lowest number of the groups of people, who can use theirs in user namespaces.
+    ///
+    /// Source: login.defs(5), GID_MIN; Debian Policy, section 9.2.2.
     private static let lowestGroupOfPeople: UInt32 = 1_000
 
     /// The name of the group that the program got from its file; nil if the user may have given it the group.

@@ -46,9 +46,9 @@ struct Keychaind: ParsableCommand {
         do throws(Errno) {
             service = try Service(services, try listening())
         } catch .exists {
-            throw ValidationError("another process listens at \(socket)")
+            throw CannotListen(description: "another process listens at \(socket)")
         } catch {
-            throw ValidationError("cannot listen at \(socket): \(error)")
+            throw CannotListen(description: "cannot listen at \(socket): \(error)")
         }
         let signals = TerminationSignals { _ in service.end() }
         ServiceManager.notifyReady()
@@ -69,4 +69,9 @@ struct Keychaind: ParsableCommand {
         CurrentProcess.raiseDescriptorLimit()
         main(nil)
     }
+}
+
+/// Why the service does not start, although it was called correctly.
+private struct CannotListen: Error, CustomStringConvertible {
+    let description: String
 }

@@ -92,8 +92,7 @@ final class ServedConnection: Sendable {
     ///
     /// Returns what the program declares, and the real group of its process, which the kernel attaches to the packet.
     private func greet(_ buffer: inout MessageChannel.Buffer) throws(MessageChannel.Failure) -> (Entitlements, realGroupID: UInt32) {
-        var random = SystemRandomNumberGenerator()
-        let nonce = (0..<WireProtocol.nonceByteCount).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+        let nonce = Identifier128.random().bytes
         let deadline = Deadline.after(seconds: Self.greetingTimeoutSeconds)
         try channel.send(Hello(nonce: nonce).message, until: deadline)
         var realGroupID: UInt32?
@@ -190,7 +189,7 @@ final class ServedConnection: Sendable {
             let failure = KeychainFailure(.allocate, "the result has more than 1 GiB: ask for fewer items")
             return try channel.send(Response(.failure(failure), password: response.password).message, until: deadline)
         }
-        try channel.send(message, until: deadline)
+        try channel.send(consume message, until: deadline)
     }
 
     /// How long the program may take to receive a part of a reply.

@@ -30,19 +30,30 @@ final class UserKeychains: Sendable {
 
     /// Returns the keychain of a user, with the entitlements of no program, for a connection that calls `endUse` at its end.
     ///
-    /// Throws `.notAvailable` for a user that the machine does not know: a process of a container may have any number.
+    /// Throws `.notAvailable` for a user that the machine does not know, because a process of a container may have any number, and if the user
+    /// database cannot be read.
     func beginUse(ofUser user: UInt32) throws(KeychainFailure) -> LocalKeychain {
         let known = state.withLock { state in Self.use(user, &state) }
         if let known { return known }
-        guard (try? UserDatabase.primaryGroup(ofUser: user)) != nil else {
-            throw KeychainFailure(.notAvailable, "user \(user) is not in the user database of this machine")
-        }
+        try requireKnown(user)
         let made = LocalKeychain(
             configuration: configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind"))
         return state.withLock { state in
             if let known = Self.use(user, &state) { return known }
             state.entries[user] = Entry(keychain: made, connectionCount: 1)
             return made
+        }
+    }
+
+    private func requireKnown(_ user: UInt32) throws(KeychainFailure) {
+        let group: UInt32?
+        do throws(Errno) {
+            group = try UserDatabase.primaryGroup(ofUser: user)
+        } catch {
+            throw KeychainFailure(.notAvailable, "the user database cannot be read: \(error)", cause: .system(errno: error.rawValue))
+        }
+        guard group != nil else {
+            throw KeychainFailure(.notAvailable, "user \(user) is not in the user database of this machine", cause: .missing)
         }
     }
 

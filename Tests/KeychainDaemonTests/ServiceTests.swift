@@ -71,7 +71,7 @@ struct DaemonKeychainTests {
         #expect(outcomes.allSatisfy { $0 })
     }
 
-    @Test("An observer is told of a change by another program, and of none once it is canceled")
+    @Test("An observer is told of a change by another program")
     func observation() throws {
         try withLocalKeychain { keychain, _ in
             let service = try InProcessService(keychain)
@@ -228,6 +228,20 @@ struct KeychaindTests {
             let client = DaemonKeychain.test(directory + "/socket", "app")
             #expect(throws: KeychainFailure(.notAvailable, "")) { try client.set("a", "1") }
             #expect(throws: KeychainFailure(.notAvailable, "")) { try client.value(of: "a") }
+        }
+    }
+
+    @Test("Calls that find no service use up no descriptors")
+    func absentAgainAndAgain() throws {
+        try withTemporaryDirectory { directory in
+            let output = try ChildProcess.run(
+                "/bin/sh",
+                [
+                    "-c", "ulimit -n 64; exec \"$@\"", "sh", try BuiltProgram.path(of: "KeychainTestChild"), "use-daemon",
+                    directory + "/socket", "group", "attempts",
+                ]
+            ).output
+            #expect(output == "failed by missing\n")
         }
     }
 

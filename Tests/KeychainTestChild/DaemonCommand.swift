@@ -6,7 +6,8 @@ import KeychainIPC
 extension ChildCommand {
     /// SOCKET DECLARED-GROUP ACTION [ARGUMENT ...]: uses the keychain that keychaind keeps, and prints the result of the action.
     ///
-    /// The actions are `identity`, `get ACCOUNT`, `set ACCOUNT VALUE`, `find GROUP`, and `add GROUP`.
+    /// The actions are `identity`, `get ACCOUNT`, `set ACCOUNT VALUE`, `find GROUP`, `add GROUP`, and `attempts`: many calls, and why they
+    /// have failed.
     static func useDaemon(_ arguments: [String]) throws {
         guard arguments.count > 2 else { throw BadArguments() }
         let keychain = DaemonKeychain(
@@ -28,6 +29,16 @@ extension ChildCommand {
             query.attributes[arguments[2] == "find" ? .accessGroup : .account] = .string(arguments[3])
             let items = try keychain.copyMatching(MatchRequest(query: query, includesSecrets: true))
             say("found \(String(decoding: items.first?.secret ?? Data(), as: UTF8.self))")
+        case "attempts":
+            let causes = (0..<200).map { _ in
+                do throws(KeychainFailure) {
+                    _ = try keychain.sessionStatus()
+                    return "none"
+                } catch {
+                    return error.cause.map { "\($0)" } ?? "none"
+                }
+            }
+            say("failed by \(Set(causes).sorted().joined(separator: " "))")
         default: throw BadArguments()
         }
     }

@@ -11,4 +11,5 @@
 #include "terminal_signal_shims.h"
 #include "testing_scope_shims.h"
 #include "timed_lock_shims.h"
+#include "user_shims.h"
 #endif

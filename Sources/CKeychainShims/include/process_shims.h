@@ -11,9 +11,6 @@
    capabilities), or its effective user or group differs from the real one. */
 bool keychain_process_is_privileged(void);
 
-/* The home directory of the effective user in the password database, to be freed by the caller; NULL if there is none or no memory. */
-char *keychain_copy_home_of_effective_user(void);
-
 /* Disables core dumps, and reading and tracing by other processes of the same user. */
 bool keychain_process_refuse_dumps(void);
 

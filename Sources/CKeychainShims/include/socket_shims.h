@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets between local processes, and what the kernel knows about the process at the other end. */
+/* Sockets between local processes, what the kernel knows about the process at the other end, and a descriptor that ends waiting for them. */
 #ifndef KEYCHAIN_SOCKET_SHIMS_H
 #define KEYCHAIN_SOCKET_SHIMS_H
 
@@ -31,13 +31,6 @@ int keychain_socket_peer(int socket, struct keychain_process_identity *peer);
 /* The supplementary groups of the process at the other end when it connected. Returns how many there are, or -1 with errno: ERANGE if there
    are more than `capacity`, and ENOPROTOOPT before Linux 4.13. */
 long keychain_socket_peer_groups(int socket, uint32_t *groups, size_t capacity);
-
-/* Looks a group up in the group database. Returns 1, 0 if there is none, or -1 with errno. `name` receives at most `capacity` bytes with a
-   NUL; a longer name fails with ENAMETOOLONG. */
-int keychain_group_find(uint32_t group, char *name, size_t capacity, bool *has_members);
-
-/* The primary group of a user in the password database. Returns 1, 0 if there is no such user, or -1 with errno. */
-int keychain_user_find_primary_group(uint32_t user, uint32_t *group);
 
 /* A descriptor, close-on-exec, that can be read once it is set. Returns -1 and sets errno on failure. */
 int keychain_event_create(void);

@@ -68,7 +68,7 @@ package final class DaemonConnection: Sendable {
         let message = request.message
         guard message.body.count <= WireProtocol.largestRequestByteCount else { return .notSent(.tooLarge) }
         do throws(MessageChannel.Failure) {
-            try channel.send(message, until: deadline)
+            try channel.send(consume message, until: deadline)
         } catch {
             return .notSent(error)
         }

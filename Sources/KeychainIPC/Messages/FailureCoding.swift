@@ -217,18 +217,8 @@ extension KeychainFailure.Subject {
     }
 
     fileprivate init?(code: UInt8) {
-        switch code {
-        case 1: self = .store
-        case 2: self = .keybag
-        case 3: self = .keyFile
-        case 4: self = .credential
-        case 5: self = .policy
-        case 6: self = .backup
-        case 7: self = .snapshot
-        case 8: self = .entitlements
-        case 9: self = .tpm
-        default: return nil
-        }
+        guard let match = Self.allCases.first(where: { $0.code == code }) else { return nil }
+        self = match
     }
 }
 
@@ -254,23 +244,7 @@ extension KeychainRemedy {
     }
 
     fileprivate init?(code: UInt8) {
-        switch code {
-        case 1: self = .makeRoomForKeys
-        case 2: self = .lockAgain
-        case 3: self = .correctPolicy
-        case 4: self = .useNewerVersion
-        case 5: self = .writeElsewhere
-        case 6: self = .acceptCost
-        case 7: self = .closeElsewhere
-        case 8: self = .repair
-        case 9: self = .acceptContent
-        case 10: self = .saveReadable
-        case 11: self = .saveRefused
-        case 12: self = .restoreCopy
-        case 13: self = .useRecoveryKey
-        case 14: self = .reachTPM
-        case 15: self = .useOneVolume
-        default: return nil
-        }
+        guard let match = Self.allCases.first(where: { $0.code == code }) else { return nil }
+        self = match
     }
 }

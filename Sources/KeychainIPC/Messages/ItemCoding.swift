@@ -126,12 +126,8 @@ extension ItemQuery.Synchronizability {
     }
 
     fileprivate init?(code: UInt8) {
-        switch code {
-        case 0: self = .local
-        case 1: self = .synchronizable
-        case 2: self = .either
-        default: return nil
-        }
+        guard let match = Self.allCases.first(where: { $0.code == code }) else { return nil }
+        self = match
     }
 }
 

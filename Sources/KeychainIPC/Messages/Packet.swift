@@ -13,7 +13,7 @@ internal import KeychainCore
 ///
 ///     keychaind                                program
 ///     hello: lowest and highest version, nonce →
-///                                            ← identify: version, nonce, declared entitlements
+///                                            ← identify: nonce, declared entitlements
 ///     reply: assurance level, access groups  →
 ///                                            ← request
 ///     reply                                  →
@@ -24,7 +24,7 @@ package enum WireProtocol {
     /// The version that this code speaks.
     package static let version: UInt8 = 1
     /// Random bytes that prove that the program has read the greeting of this connection.
-    package static let nonceByteCount = 16
+    package static let nonceByteCount = Identifier128.byteCount
     package static let headerByteCount = 8
     /// The largest packet: well below the send buffer of a Unix socket, 208 KiB.
     package static let largestPacketByteCount = 65_536
@@ -37,7 +37,7 @@ package enum WireProtocol {
 }
 
 /// What a packet is.
-package enum PacketKind: UInt8, Sendable, CaseIterable {
+package enum PacketKind: UInt8, Sendable {
     case hello = 1
     case identify = 2
     case request = 3

@@ -8,7 +8,7 @@ package struct Response: Sendable {
     package let password: ContextPassword?
 
     /// The application password of a context, as keychaind has it.
-    package enum ContextPassword: UInt8, Sendable, CaseIterable {
+    package enum ContextPassword: UInt8, Sendable {
         /// There is none, or it was wrong.
         case none = 1
         case given = 2
@@ -53,7 +53,7 @@ package enum Reply: Sendable {
 }
 
 /// How sure keychaind is which program it serves.
-package enum AssuranceLevel: UInt8, Sendable, CaseIterable, Comparable {
+package enum AssuranceLevel: UInt8, Sendable {
     /// Any program of the user.
     case none = 0
     /// A program file that only root can change.
@@ -62,8 +62,6 @@ package enum AssuranceLevel: UInt8, Sendable, CaseIterable, Comparable {
     case sandbox = 2
     /// A program with credentials that the kernel gives to it alone.
     case credential = 3
-
-    package static func < (left: AssuranceLevel, right: AssuranceLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension MessageWriter {

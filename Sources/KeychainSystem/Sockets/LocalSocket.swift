@@ -42,18 +42,25 @@ package struct LocalSocket: ~Copyable, Sendable {
 
     /// Connects, and waits until `deadline` if too many other connections wait to be accepted.
     package init(_ address: Address, until deadline: Deadline) throws(Errno) {
+        descriptor = FileDescriptor(rawValue: try Self.connected(SOCK_STREAM, to: address, until: deadline))
+    }
+
+    deinit { _ = Glibc.close(descriptor.rawValue) }
+
+    /// Returns the descriptor of a connected socket, on which no call waits.
+    ///
+    /// Fails with `.timedOut` if too many other connections wait to be accepted until `deadline`.
+    static func connected(_ type: __socket_type, to address: Address, until deadline: Deadline) throws(Errno) -> Int32 {
         let number = try OpenFile.aboveStandardStreams(
-            try Errno.check { socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0) })
+            try Errno.check { socket(AF_UNIX, Int32(type.rawValue | SOCK_CLOEXEC.rawValue), 0) })
         do throws(Errno) {
-            try Self.connect(number, to: address, until: deadline)
+            try connect(number, to: address, until: deadline)
         } catch {
             _ = Glibc.close(number)
             throw error == .wouldBlock ? .timedOut : error
         }
-        descriptor = FileDescriptor(rawValue: number)
+        return number
     }
-
-    deinit { _ = Glibc.close(descriptor.rawValue) }
 
     private static func connect(_ number: Int32, to address: Address, until deadline: Deadline) throws(Errno) {
         let milliseconds = deadline.remainingNanoseconds / 1_000_000 + 1

@@ -13,14 +13,10 @@ package struct PacketSocket: ~Copyable, Sendable {
         package let userID: UInt32
         package let groupID: UInt32
 
-        package init(processID: Int32, userID: UInt32, groupID: UInt32) {
-            self.processID = processID
-            self.userID = userID
-            self.groupID = groupID
-        }
-
         fileprivate init(_ identity: keychain_process_identity) {
-            self.init(processID: identity.process, userID: identity.user, groupID: identity.group)
+            processID = identity.process
+            userID = identity.user
+            groupID = identity.group
         }
     }
 
@@ -28,45 +24,22 @@ package struct PacketSocket: ~Copyable, Sendable {
 
     /// Connects; fails with `.timedOut` if too many other connections wait to be accepted until `deadline`.
     package init(connectingTo path: String, until deadline: Deadline) throws(Errno) {
-        let number = try Self.makeSocket(blocking: true)
-        do throws(Errno) {
-            let milliseconds = min(deadline.remainingNanoseconds / 1_000_000 + 1, 1 << 31)
-            var timeout = timeval(tv_sec: Int(milliseconds / 1_000), tv_usec: Int(milliseconds % 1_000) * 1_000)
-            // `timeout` is a local variable of that size.
-            _ = try Errno.check { unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size)) }
-            try unsafe LocalSocket.Address.path(path).withSocketAddress { (address, byteCount) throws(Errno) in
-                _ = try Errno.check { unsafe Glibc.connect(number, address, byteCount) }
-            }
-            try self.init(adopting: number)
-        } catch {
-            throw error == .wouldBlock ? .timedOut : error
-        }
+        let number = try LocalSocket.connected(SOCK_SEQPACKET, to: .path(path), until: deadline)
+        try self.init(adopting: number)
     }
 
     /// Takes over a connected socket, and closes it if it cannot be used.
     package init(adopting number: Int32) throws(Errno) {
-        var failure: Errno?
-        if fcntl(number, F_SETFL, O_NONBLOCK) < 0 {
-            failure = .current
-        } else {
-            // Before anything is received: the kernel names the sender of a packet when it is sent.
-            let code = keychain_socket_name_senders(number)
-            failure = code == 0 ? nil : Errno(rawValue: code)
+        // Before anything is received: the kernel names the sender of a packet when it is sent.
+        let code = keychain_socket_name_senders(number)
+        guard code == 0 else {
+            _ = Glibc.close(number)
+            throw Errno(rawValue: code)
         }
-        guard let failure else {
-            descriptor = FileDescriptor(rawValue: number)
-            return
-        }
-        _ = Glibc.close(number)
-        throw failure
+        descriptor = FileDescriptor(rawValue: number)
     }
 
     deinit { _ = Glibc.close(descriptor.rawValue) }
-
-    fileprivate static func makeSocket(blocking: Bool) throws(Errno) -> Int32 {
-        let type = SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | (blocking ? 0 : SOCK_NONBLOCK.rawValue)
-        return try OpenFile.aboveStandardStreams(try Errno.check { socket(AF_UNIX, Int32(type), 0) })
-    }
 
     // MARK: The process at the other end
 
@@ -83,12 +56,12 @@ package struct PacketSocket: ~Copyable, Sendable {
 
     /// The supplementary groups of the process that connected; nil if the kernel does not tell (before Linux 4.13).
     package func peerSupplementaryGroups() -> [UInt32]? {
-        // The limit of the kernel, NGROUPS_MAX.
         var groups = [UInt32](repeating: 0, count: 64)
         while true {
             // The array has as many elements as the call may write.
             let count = unsafe keychain_socket_peer_groups(descriptor.rawValue, &groups, groups.count)
             if count >= 0 { return Array(groups.prefix(count)) }
+            // The kernel's limit is NGROUPS_MAX, 65,536.
             guard errno == ERANGE, groups.count < 65_536 else { return nil }
             groups = [UInt32](repeating: 0, count: groups.count * 4)
         }
@@ -152,7 +125,8 @@ package struct PacketListener: ~Copyable, Sendable {
     ///
     /// Throws `.exists` if another process listens there.
     package init(at path: String) throws(Errno) {
-        let number = try PacketSocket.makeSocket(blocking: false)
+        let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let number = try OpenFile.aboveStandardStreams(try Errno.check { socket(AF_UNIX, type, 0) })
         do throws(Errno) {
             try Self.removeAbandonedSocket(at: path)
             try unsafe LocalSocket.Address.path(path).withSocketAddress { (address, byteCount) throws(Errno) in
