@@ -103,8 +103,10 @@ extension Simulation {
             // The identifier of a key, perhaps of the other lane, with boxes that contain another one.
             // To announce a key again that a removed device has made, or without the removals before it, is to give away what members seal. A member
             // can do that without a statement.
-            guard let record = random.element(of: roster.laneKeys.filter({ !$0.recipients.isEmpty })) else { return }
-            if firstHeads.count > 0, author < firstCount, record.excluded.isEmpty, random.chance(0.7) {
+            let isOfOtherLane = random.chance(0.7)
+            let known = roster.laneKeys.filter { !$0.recipients.isEmpty && ($0.lane != lane) == isOfOtherLane }
+            guard let record = random.element(of: known) else { return }
+            if firstHeads.count > 0, author < firstCount, record.excluded.isEmpty, random.chance(0.8) {
                 (heads, generation) = (firstHeads, 1)
             }
             let boxes = try rekeying(lane, generation, key, circle) { !$0.isRemoved && $0.role.mayWrite }.boxes

@@ -40,8 +40,8 @@ extension EngineStep {
         if mark.number > 1, !isPlanted(.chainNotChecked) {
             let previous = Origin(log: mark.log, number: mark.number - 1, hash: mark.previous.prefix)
             guard try ledger.isRead(previous) else {
-                // Of a removed device, a batch that counts makes its predecessors count.
-                if roster.removed.contains(author) { try permit(previous) }
+                // Of a former author, a batch that counts makes its predecessors count.
+                if roster.formerAuthors.contains(author) { try permit(previous) }
                 observe(.waitedForPredecessor)
                 engine.memory.unread.wait(batch, for: previous, heldByteLimit: limits.heldByteCount)
                 return
@@ -57,7 +57,7 @@ extension EngineStep {
             return
         }
         guard try mayDelete(content.versions, summaries) else { return }
-        if roster.removed.contains(author) { observe(.readRemoved) }
+        if roster.formerAuthors.contains(author) { observe(.readFormer) }
         if try ledger.isAnyRead(mark.number, of: mark.log) { observe(.readFork) }
         try apply(content, summaries, mark)
     }
@@ -73,7 +73,7 @@ extension EngineStep {
     }
 
     func isAuthentic(_ mark: LogMark) -> Bool {
-        guard let keys = roster.publicKeys[mark.device] else { return false }
+        guard let keys = roster.authors[mark.device] ?? roster.publicKeys[mark.device] else { return false }
         return cipher.isValid(mark.signature, of: mark.signedMessage(circle: circle), by: keys.signing)
     }
 
@@ -165,7 +165,7 @@ extension EngineStep {
     mutating func learn(_ mark: LogMark, from reporter: DeviceID) throws(KeychainFailure) {
         // What a device reports of itself, its batches prove, and it could report any number of batches that do not exist.
         guard mark.device != reporter, isPlanted(.unsignedMarks) || isAuthentic(mark), try !ledger.isRead(mark.origin) else { return }
-        // Also of a device that is still a member: its removal may be learned before this batch is read.
+        // Also of a device that is still a member: that it is none any more may be learned before this batch is read.
         if roster.members[reporter]?.role.mayWrite == true { try permit(mark.origin) }
         if try ledger.mark(mark.origin) == nil { try ledger.insert(mark, isToReport: false) }
     }

@@ -185,7 +185,7 @@ extension EngineStep {
     /// Returns whether reading an object again is of no use before something changes.
     func isSetAside(_ name: String) -> Bool { engine.memory.rejected.contains(name) || engine.memory.withoutKey.contains(name) }
 
-    /// Returns the first batch of the queue that can be read: one that is wanted and whose predecessor was read, or one of a removed device, whose
+    /// Returns the first batch of the queue that can be read: one that is wanted and whose predecessor was read, or one of a former author, whose
     /// predecessors may be lost.
     mutating func nextReadableBatch() throws(KeychainFailure) -> ListedBatch? {
         queueReads()
@@ -204,14 +204,14 @@ extension EngineStep {
         return try mayRead(batch.device, batch.origin)
     }
 
-    /// Returns whether batches of a device count: of writers, and of removed devices as far as remaining writers have read them.
+    /// Returns whether batches of a device count: of writers, and of former ones as far as remaining writers have read them.
     private func mayRead(_ author: DeviceID, _ origin: Origin) throws(KeychainFailure) -> Bool {
         if let member = roster.members[author], member.role.mayWrite || isPlanted(.readersMayWrite) { return true }
-        guard roster.removed.contains(author), roster.publicKeys[author] != nil else { return false }
+        guard roster.formerAuthors.contains(author) else { return false }
         return isPlanted(.removedLogGoesOn) ? true : try ledger.isPermitted(origin)
     }
 
-    /// Permits an unread batch of a removed device, or of one whose removal is not known yet, that a remaining device has read.
+    /// Permits an unread batch of a former author, or of one that is still a member here, that a remaining device has read.
     mutating func permit(_ origin: Origin) throws(KeychainFailure) {
         try ledger.insertPermitted(origin)
         engine.memory.unread.permit(origin)

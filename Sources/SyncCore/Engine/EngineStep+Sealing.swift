@@ -256,18 +256,18 @@ extension EngineStep {
 
     // Notes
 
-    /// The marks of batches that this device has read and not reported, those of removed devices first: others depend on them.
+    /// The marks of batches that this device has read and not reported, those of former authors first: others depend on them.
     private func marksToReport(limit: Int) throws(KeychainFailure) -> [LogMark] {
         var marks: [LogMark] = []
-        for device in roster.removed.sorted() + roster.members.keys.sorted() where marks.count < limit {
+        for device in roster.formerAuthors.sorted() + roster.members.keys.sorted() where marks.count < limit {
             marks += try ledger.marksToReport(of: device, limit: limit - marks.count)
         }
         return marks
     }
 
-    /// Returns whether others depend on what this device has read: the log of a removed device ends where the last one stopped.
+    /// Returns whether others depend on what this device has read: the log of a former author ends where the last one stopped.
     private func mustReportMarks() throws(KeychainFailure) -> Bool {
-        for device in roster.removed where try !ledger.marksToReport(of: device, limit: 1).isEmpty {
+        for device in roster.formerAuthors where try !ledger.marksToReport(of: device, limit: 1).isEmpty {
             return true
         }
         return false

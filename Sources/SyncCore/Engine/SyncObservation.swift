@@ -22,7 +22,7 @@ package enum SyncObservation: String, CaseIterable, Sendable {
     case boxedAgain = "boxed a lane key again"
     case wrappedLostKey = "wrapped a lane key that lost a race"
     case witnessed = "testified for statements of a removed device"
-    case readRemoved = "read a batch of a removed device that another had read"
+    case readFormer = "read a batch of a former author that another had read"
     case reportedMarks = "sealed a batch to report marks"
     case waitedForPredecessor = "waited for a predecessor"
     case releasedBatch = "applied a batch that was received before its predecessor"

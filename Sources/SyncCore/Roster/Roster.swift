@@ -29,6 +29,10 @@ package struct Roster: Sendable {
     ///
     /// What others state never counts.
     package private(set) var authors: [DeviceID: DevicePublicKeys] = [:]
+    /// The authors that are no members: they were removed, or their admission is void.
+    ///
+    /// What remaining writers have read of their batches counts.
+    private(set) var formerAuthors: Set<DeviceID> = []
     private var laneKeyIndices: [LaneKeyID: [Int]] = [:]
 
     package struct Member: Hashable, Sendable {
@@ -96,6 +100,7 @@ package struct Roster: Sendable {
         laneKeys = LaneKeyRecord.records(graph, authority, isCounted)
         for (index, record) in laneKeys.enumerated() { laneKeyIndices[record.key, default: []].append(index) }
         noteAuthors(graph, authority)
+        formerAuthors = Set(authors.keys).subtracting(members.keys)
     }
 
     private mutating func noteAuthors(_ graph: StatementGraph, _ authority: StatementAuthority) {
