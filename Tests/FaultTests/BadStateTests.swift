@@ -94,9 +94,13 @@ struct UnusableState: Sendable, CustomTestStringConvertible {
         UnusableState("cut off after its first page", .store, nil) { home, _ in try truncateStore(home, to: 4_096) },
         UnusableState("cut off within a page", .store, nil) { home, _ in try truncateStore(home, to: 3 * 4_096 + 100) },
         UnusableState("a page overwritten", .store, nil) { home, _ in
-            let handle = try FileHandle(forWritingTo: URL(filePath: store(home)))
-            try handle.seek(toOffset: 9 * 4_096 + 4_000)
-            try handle.write(contentsOf: Data([1]))
+            let handle = try FileHandle(forUpdating: URL(filePath: store(home)))
+            let offset: UInt64 = 9 * 4_096 + 4_000
+            try handle.seek(toOffset: offset)
+            // It may have any value.
+            let byte = try #require(try handle.read(upToCount: 1)?.first)
+            try handle.seek(toOffset: offset)
+            try handle.write(contentsOf: Data([byte ^ 1]))
             try handle.close()
         },
         UnusableState("both copies of the keybag damaged", .store, .damaged, subject: .keybag) { home, _ in
