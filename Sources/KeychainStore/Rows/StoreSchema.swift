@@ -50,12 +50,15 @@ enum StoreSchema {
 
     /// `item_attributes` is only an index: the `attribute_digests` of each row are authoritative.
     ///
+    /// The primary key begins with the account, so that it also serves searches by account. Programs have few services and many accounts: new items
+    /// of a service are neighbors in an index by service, and would each change a page of their own in one by account.
+    ///
     /// `quarantine` has no constraints, because its rows are damaged. The two copies of the keybag have a table each, so that they never
     /// share a page.
     static let statements = """
         CREATE TABLE items (number INTEGER PRIMARY KEY, \(rowColumns)) STRICT;
-        CREATE UNIQUE INDEX items_primary_key ON items (service_digest, account_digest, remaining_key_digest);
-        CREATE INDEX items_account ON items (account_digest);
+        CREATE UNIQUE INDEX items_primary_key ON items (account_digest, service_digest, remaining_key_digest);
+        CREATE INDEX items_service ON items (service_digest);
         CREATE UNIQUE INDEX items_id ON items (id);
         CREATE TABLE item_attributes (
             attribute INTEGER NOT NULL, digest BLOB NOT NULL, item INTEGER NOT NULL,
@@ -169,8 +172,8 @@ enum StoreStatement: Int, CaseIterable {
         case .allNumbers: "SELECT DISTINCT number FROM items NOT INDEXED"
         case .indexedNumbersByID: "SELECT number FROM items INDEXED BY items_id WHERE id = ?1"
         case .indexedNumbersByKey: "SELECT number FROM items INDEXED BY items_primary_key WHERE \(Self.leadingKeyCondition)"
-        case .indexedNumbersByService: "SELECT number FROM items INDEXED BY items_primary_key WHERE service_digest = ?1"
-        case .indexedNumbersByAccount: "SELECT number FROM items INDEXED BY items_account WHERE account_digest = ?1"
+        case .indexedNumbersByService: "SELECT number FROM items INDEXED BY items_service WHERE service_digest = ?1"
+        case .indexedNumbersByAccount: "SELECT number FROM items INDEXED BY items_primary_key WHERE account_digest = ?1"
         case .indexedNumbersByAttribute: "SELECT item FROM item_attributes WHERE attribute = ?1 AND digest = ?2"
         case .allIndexedNumbers: "SELECT number FROM items INDEXED BY items_id"
         case .itemCount: "SELECT count(*) FROM items WHERE is_tombstone = 0"

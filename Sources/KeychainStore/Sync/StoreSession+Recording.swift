@@ -20,7 +20,7 @@ extension StoreSession {
     func isSynchronizing() throws(KeychainFailure) -> Bool { try format() >= StoreSchema.synchronizingFormat }
 
     func recordedChanges(_ kind: RecordedChange.Kind, limit: Int) throws(KeychainFailure) -> [RecordedChange] {
-        let statement = try connection.statement(.recordedChanges)
+        let statement = try connection.statement(kind == .written ? .recordedWrites : .recordedDeletions)
         defer { statement.reset() }
         statement.bind(Int64(kind.rawValue), at: 1)
         statement.bind(Int64(limit), at: 2)

@@ -109,7 +109,7 @@ final class AgentLoop {
         guard !isStopping else { return }
         var handledCount = 0
         while handledCount < events.count {
-            let group = Self.group(of: events[handledCount...])
+            let group = group(of: events[handledCount...])
             try await step(Array(group))
             handledCount = group.endIndex
         }
@@ -117,12 +117,15 @@ final class AgentLoop {
 
     /// The first of `events` that share a transaction, and so a flush: without groups, a flush for each received object takes most of the time.
     ///
-    /// A transaction keeps programs from writing, so a group is small. An object of the largest size is alone in its group.
-    private static func group(of events: ArraySlice<SyncEvent>) -> ArraySlice<SyncEvent> {
+    /// A transaction keeps programs from writing, so a group is small while an agent runs: an object of the largest size is alone in its group. A person
+    /// waits for a run that ends when it is quiet. There a group has thousands of items, because each of them changes a page of several indexes, and a
+    /// page that changes several times is written once.
+    private func group(of events: ArraySlice<SyncEvent>) -> ArraySlice<SyncEvent> {
+        let largestByteCount = endsWhenQuiet ? 2 << 20 : 32 << 10
         var byteCount = 0
         let end = events.prefix(32).firstIndex { event in
             if case .read(_, let bytes?) = event { byteCount += bytes.count }
-            return byteCount > 32_768
+            return byteCount > largestByteCount
         }
         guard let end else { return events.prefix(32) }
         return events[..<max(end, events.startIndex + 1)]

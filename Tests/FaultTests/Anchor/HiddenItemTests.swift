@@ -38,7 +38,7 @@ struct HiddenItemTests {
         "An altered definition of a table is noticed",
         arguments: [
             "CREATE TRIGGER dropped BEFORE INSERT ON items BEGIN SELECT RAISE(IGNORE); END", "CREATE VIEW other AS SELECT 1",
-            "DROP INDEX items_account", "CREATE TABLE another (a)", "ALTER TABLE meta ADD COLUMN another INTEGER",
+            "DROP INDEX items_service", "CREATE TABLE another (a)", "ALTER TABLE meta ADD COLUMN another INTEGER",
         ])
     func schemaAltered(_ sql: String) throws {
         try TamperedHome.with { home in

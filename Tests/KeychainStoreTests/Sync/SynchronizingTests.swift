@@ -48,8 +48,8 @@ struct SynchronizingTests {
             """
         return """
             2: CREATE TABLE items (number INTEGER PRIMARY KEY, \(columns)) STRICT;\
-            CREATE UNIQUE INDEX items_primary_key ON items (service_digest, account_digest, remaining_key_digest);\
-            CREATE INDEX items_account ON items (account_digest);\
+            CREATE UNIQUE INDEX items_primary_key ON items (account_digest, service_digest, remaining_key_digest);\
+            CREATE INDEX items_service ON items (service_digest);\
             CREATE UNIQUE INDEX items_id ON items (id);\
             CREATE TABLE item_attributes (
                 attribute INTEGER NOT NULL, digest BLOB NOT NULL, item INTEGER NOT NULL,
