@@ -40,7 +40,7 @@ package struct PeerFacts: Hashable, Sendable {
         self.effectiveGroup = effectiveGroup
     }
 
-    /// The lowest number of the groups of people, who can use theirs in user namespaces.
+    /// The lowest number that a group of a person can have: a person can take on such a group in a user namespace.
     ///
     /// Source: login.defs(5), GID_MIN; Debian Policy, section 9.2.2.
     private static let lowestGroupOfPeople: UInt32 = 1_000

@@ -11,8 +11,9 @@ enum SyncSchema {
 
     /// `sync_changes` is written by every program, all other tables only by the agent.
     ///
-    /// `sync_changes_kind` finds deletions among a million writes, and costs a program that writes nothing. The indexes of `sync_versions` contain as little as possible: there may be a million versions. `report` counts the marks of a device that
-    /// others have to be told, in the order in which they were stored; it is NULL for all others.
+    /// `sync_changes_kind` finds deletions among a million writes, and has no entries for writes. The indexes of `sync_versions` contain as little
+    /// as possible: there may be a million versions. `report` counts the marks of a device that others have to be told, in the order in which they
+    /// were stored; it is NULL for all others.
     static let statements = """
         CREATE TABLE sync_changes (item BLOB PRIMARY KEY, kind INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE INDEX sync_changes_kind ON sync_changes (kind) WHERE kind > 1;
