@@ -80,7 +80,8 @@ let package = Package(
         .executableTarget(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainSync", "KeychainSyncEtcd", "KeychainEngine", "KeychainCore", "KeychainSystem",
+                "Valet", "KeychainServices", "KeychainSync", "KeychainSyncEtcd", "KeychainEngine", "KeychainIPC", "KeychainCore",
+                "KeychainSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -113,7 +114,7 @@ let package = Package(
         .target(
             name: "KeychainEngine",
             dependencies: [
-                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM",
+                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM", "KeychainIPC",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -210,7 +211,8 @@ let package = Package(
         .testTarget(
             name: "KeychainDaemonTests",
             dependencies: [
-                "keychaind", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore", "Contracts",
+                "keychaind", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainStore", "KeychainSystem", "KeychainCore",
+                "Contracts",
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ]
         ),

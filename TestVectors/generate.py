@@ -1474,7 +1474,10 @@ def ipc_vectors():
     return {
         "format": "keychaind protocol version 1",
         "hello": [p.hex() for p in packets(1, b"\x01\x01" + nonce)], "nonce": nonce.hex(),
-        "identify": [p.hex() for p in packets(2, nonce + text("app") + listed([text("shared"), text("app")]) + b"\x00")],
+        "identify": [p.hex() for p in packets(2, nonce + text("app") + listed([text("shared"), text("app")]) + b"\x00"
+                                              + optional(fixed("store of a signpost", 16)))],
+        "signpost": {"store": fixed("store of a signpost", 16).hex(),
+                     "file": b"keychaind signpost 1\n%s\n".replace(b"%s", fixed("store of a signpost", 16).hex().encode()).hex()},
         "requests": [{"name": name, "packets": [p.hex() for p in packets(3, body, operation)]}
                      for name, (operation, body) in requests.items()],
         "replies": [{"name": name, "packets": [p.hex() for p in packets(4, body)]} for name, body in replies.items()]

@@ -51,6 +51,10 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
         case foreignFile
         /// A key file or credential that belongs to another store.
         case otherStore
+        /// keychaind keeps the keychain: a signpost with the identifier of the store is in its place.
+        case keptByDaemon(StoreID)
+        /// keychaind does not keep the keychain to which a signpost points.
+        case notKept
         /// An environment variable is missing, or its value is invalid.
         case environmentVariable(String)
         /// An entry of a file has an invalid value.

@@ -256,8 +256,16 @@ package enum DefaultKeychain {
     package static func current() throws(KeychainFailure) -> any Keychain {
         if let bound = try CurrentKeychain.boundKeychain() { return bound }
         return try own.value { () throws(KeychainFailure) in
-            LocalKeychain(configuration: try .fromEnvironment(), entitlements: try entitlements())
+            UserKeychain(LocalKeychain(configuration: try .fromEnvironment(), entitlements: try entitlements()))
         }
+    }
+
+    /// Returns the engine of this process behind `current`, for what keychaind does not offer; nil if there is none.
+    ///
+    /// Where keychaind keeps the keychain, each of its calls fails with the cause `.keptByDaemon`. Throws as `current` does.
+    package static func engine() throws(KeychainFailure) -> LocalKeychain? {
+        let keychain = try current()
+        return keychain as? LocalKeychain ?? (keychain as? UserKeychain)?.local
     }
 
     /// Reads the entitlements of this process.
@@ -275,5 +283,5 @@ package enum DefaultKeychain {
     private static let entitlementsWarning = FirstSuccess<Void>()
 
     // Made once: the environment and the program do not change while the process runs.
-    private static let own = FirstSuccess<LocalKeychain>()
+    private static let own = FirstSuccess<UserKeychain>()
 }

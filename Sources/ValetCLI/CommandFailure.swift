@@ -94,6 +94,21 @@ extension CommandFailure {
                     """)
             return
         }
+        if case .keptByDaemon = failure.cause {
+            self.init(
+                .unavailable, "\(failure.reason), and this command works on the file of a keychain",
+                advice:
+                    "Nothing was changed. `valet daemon status` shows more; root can take the keychain back with `valet daemon release`.")
+            return
+        }
+        if failure.cause == .notKept {
+            self.init(
+                .unavailable, failure.reason,
+                advice:
+                    "Nothing was changed. Run the command on the machine that has the keychain, or restore the directory of keychaind there."
+            )
+            return
+        }
         if failure.isCredentialUnusable {
             self.init(.unavailable, failure.reason, advice: "Nothing was changed. \(Self.credentialAdvice)")
             return

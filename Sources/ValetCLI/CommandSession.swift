@@ -7,7 +7,10 @@ import Valet
 
 /// The keychain of one run of a command.
 struct CommandSession {
-    let keychain: LocalKeychain
+    /// The keychain, wherever it is kept.
+    let user: UserKeychain
+    /// The keychain in its files, for commands about these.
+    var keychain: LocalKeychain { user.local }
     private let failures = LastFailure()
 
     /// Opens the keychain.
@@ -21,11 +24,16 @@ struct CommandSession {
                 configuration.keyHolder = .processMemory
                 configuration.presencePrompter = prompter
             }
-            keychain = LocalKeychain(configuration: configuration, entitlements: entitlements)
+            user = UserKeychain(LocalKeychain(configuration: configuration, entitlements: entitlements))
         } catch {
             throw CommandFailure(error)
         }
         guard let prompter else { return }
+        if try performSessionCall({ _ throws(KeychainFailure) in try user.keptKeychain() }) != nil {
+            throw CommandFailure(
+                .usage, "keychaind keeps this keychain, where an unlock is for all programs of the user, so --passcode-fd cannot be used",
+                advice: "Run `valet unlock`, and `valet lock` afterwards.")
+        }
         _ = try requirePasscode()
         // The process ends soon, and its keys with it.
         try performSessionCall { keychain throws(KeychainFailure) in try keychain.unlock(prompter.passcode, autoLock: .never) }
@@ -42,7 +50,7 @@ struct CommandSession {
     /// Runs `body` with this keychain as the one that Keychain Services and valets use.
     func perform<Result>(_ body: () throws -> Result) throws(CommandFailure) -> Result {
         do {
-            return try CurrentKeychain.with(keychain, observer: { [failures] in failures.value = $0 }, body)
+            return try CurrentKeychain.with(user, observer: { [failures] in failures.value = $0 }, body)
         } catch let failure as CommandFailure {
             throw failure
         } catch let failure as KeychainFailure {
@@ -77,7 +85,7 @@ extension CommandSession {
         _ body: (any KeychainSessionProviding) throws(KeychainFailure) -> Result
     ) throws(CommandFailure) -> Result {
         do throws(KeychainFailure) {
-            return try body(keychain)
+            return try body(user)
         } catch {
             throw CommandFailure(passcode: error)
         }

@@ -36,7 +36,7 @@ struct Keychaind: ParsableCommand {
         let keychains = UserKeychains(in: directory)
         let directory = RegistrationDirectory(entitlements)
         let services = SharedServices(
-            beginUse: { user throws(KeychainFailure) in try keychains.beginUse(ofUser: user) },
+            beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },
             endUse: { keychains.endUse(ofUser: $0) },
             identify: { facts, declared throws(KeychainFailure) in
                 let registrations = try directory.registrations()

@@ -8,8 +8,8 @@ internal import Synchronization
 
 /// What the connections of all users use.
 struct SharedServices: Sendable {
-    /// Returns the keychain of a user, for a connection.
-    let beginUse: @Sendable (_ userID: UInt32) throws(KeychainFailure) -> LocalKeychain
+    /// Returns the keychain of a user, for a connection of a program whose signpost names this store.
+    let beginUse: @Sendable (_ userID: UInt32, StoreID?) throws(KeychainFailure) -> LocalKeychain
     /// Called when the connection has ended.
     let endUse: @Sendable (_ userID: UInt32) -> Void
     /// Returns who a program is, and what it is entitled to by what it declares.
@@ -61,10 +61,10 @@ final class ServedConnection: Sendable {
     func serve(_ services: SharedServices, mayObserve: () -> Bool) {
         var buffer = MessageChannel.Buffer()
         do throws(MessageChannel.Failure) {
-            let (declared, realGroupID) = try greet(&buffer)
+            let (declared, storeID, realGroupID) = try greet(&buffer)
             let keychain: LocalKeychain
             do throws(KeychainFailure) {
-                keychain = try services.beginUse(peer.userID)
+                keychain = try services.beginUse(peer.userID, storeID)
             } catch {
                 return try send(Response(.failure(error)))
             }
@@ -90,8 +90,11 @@ final class ServedConnection: Sendable {
 
     /// Exchanges the greetings.
     ///
-    /// Returns what the program declares, and the real group of its process, which the kernel attaches to the packet.
-    private func greet(_ buffer: inout MessageChannel.Buffer) throws(MessageChannel.Failure) -> (Entitlements, realGroupID: UInt32) {
+    /// Returns what the program declares, the store that its signpost names, and the real group of its process, which the kernel attaches to the
+    /// packet.
+    private func greet(
+        _ buffer: inout MessageChannel.Buffer
+    ) throws(MessageChannel.Failure) -> (Entitlements, StoreID?, realGroupID: UInt32) {
         let nonce = Identifier128.random().bytes
         let deadline = Deadline.after(seconds: Self.greetingTimeoutSeconds)
         try channel.send(Hello(nonce: nonce).message, until: deadline)
@@ -106,7 +109,7 @@ final class ServedConnection: Sendable {
         let declared = Entitlements(
             applicationIdentifier: identification.applicationIdentifier, keychainAccessGroups: identification.accessGroups,
             isAppClip: identification.isAppClip)
-        return (declared, realGroupID)
+        return (declared, identification.storeID, realGroupID)
     }
 
     private static let greetingTimeoutSeconds: UInt32 = 5

@@ -9,6 +9,8 @@ final class UserKeychains: Sendable {
     private struct Entry {
         let keychain: LocalKeychain
         var connectionCount = 0
+        /// The identifier of the store, once a program has named it.
+        var storeID: StoreID?
     }
 
     private struct State {
@@ -30,9 +32,39 @@ final class UserKeychains: Sendable {
 
     /// Returns the keychain of a user, with the entitlements of no program, for a connection that calls `endUse` at its end.
     ///
-    /// Throws `.notAvailable` for a user that the machine does not know, because a process of a container may have any number, and if the user
-    /// database cannot be read.
-    func beginUse(ofUser user: UInt32) throws(KeychainFailure) -> LocalKeychain {
+    /// `storeID` is the store that the program's signpost names, if it has one. Throws `.notAvailable` for another store or none, with the cause
+    /// `.notKept`, for a user that the machine does not know, because a process of a container may have any number, and if the user database
+    /// cannot be read.
+    func beginUse(ofUser user: UInt32, storeID: StoreID?) throws(KeychainFailure) -> LocalKeychain {
+        let keychain = try beginUse(ofUser: user)
+        guard let storeID else { return keychain }
+        do throws(KeychainFailure) {
+            try require(storeID, keychain, ofUser: user)
+            return keychain
+        } catch {
+            endUse(ofUser: user)
+            throw error
+        }
+    }
+
+    private func require(_ storeID: StoreID, _ keychain: LocalKeychain, ofUser user: UInt32) throws(KeychainFailure) {
+        if state.withLock({ $0.entries[user]?.storeID == storeID }) { return }
+        do throws(KeychainFailure) {
+            guard try keychain.storeID() == storeID else { throw Self.notKept }
+        } catch {
+            throw error.status == .itemNotFound ? Self.notKept : error
+        }
+        state.withLock { $0.entries[user]?.storeID = storeID }
+    }
+
+    private static var notKept: KeychainFailure {
+        KeychainFailure(
+            .notAvailable,
+            "keychaind does not keep the keychain to which the signpost of this program points: it may be that of another machine",
+            cause: .notKept)
+    }
+
+    private func beginUse(ofUser user: UInt32) throws(KeychainFailure) -> LocalKeychain {
         let known = state.withLock { state in Self.use(user, &state) }
         if let known { return known }
         try requireKnown(user)

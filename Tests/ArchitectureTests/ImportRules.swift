@@ -15,7 +15,7 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainStore": standardModules.union(["KeychainSystem", "KeychainCore", "CSQLite", "CSQLiteShims"]),
     "KeychainTPM": standardModules.union(["KeychainCore", "CTPMShims"]),
     "KeychainEngine": standardModules.union([
-        "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "Logging",
+        "KeychainSystem", "KeychainCore", "Keybag", "KeychainStore", "KeychainTPM", "KeychainIPC", "Logging",
     ]),
     "KeychainIPC": standardModules.union(["KeychainSystem", "KeychainCore"]),
     "KeychainPeers": ["KeychainCore"],
@@ -31,8 +31,8 @@ private let allowedImports: [String: Set<String>] = [
     "ValetConfiguration": ["Valet", "Configuration", "Foundation"],
     "ValetC": systemModules.union(["CValet", "Valet", "CKeychainShims"]),
     "ValetCLI": standardModules.union([
-        "Valet", "KeychainServices", "KeychainSync", "KeychainSyncEtcd", "KeychainEngine", "KeychainCore", "KeychainSystem",
-        "ArgumentParser", "Logging",
+        "Valet", "KeychainServices", "KeychainSync", "KeychainSyncEtcd", "KeychainEngine", "KeychainIPC", "KeychainCore",
+        "KeychainSystem", "ArgumentParser", "Logging",
     ]),
     "KeychainTesting": standardModules.union([
         "KeychainCore", "Keybag", "KeychainEngine", "KeychainSystem", "CKeychainTestingMarker",

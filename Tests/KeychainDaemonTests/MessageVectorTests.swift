@@ -2,6 +2,7 @@
 import Foundation
 import KeychainCore
 import KeychainIPC
+import KeychainStore
 import KeychainTestSupport
 import Testing
 
@@ -14,9 +15,15 @@ struct MessageVectorTests {
             let packets: [Hexadecimal]
         }
 
+        struct SignpostFile: Decodable {
+            let store: Hexadecimal
+            let file: Hexadecimal
+        }
+
         let hello: [Hexadecimal]
         let identify: [Hexadecimal]
         let nonce: Hexadecimal
+        let signpost: SignpostFile
         let requests: [Case]
         let replies: [Case]
     }
@@ -50,8 +57,26 @@ struct MessageVectorTests {
         #expect(
             identification
                 == Identification(
-                    nonce: vectors.nonce.bytes, applicationIdentifier: "app", accessGroups: ["shared", "app"], isAppClip: false))
+                    nonce: vectors.nonce.bytes, applicationIdentifier: "app", accessGroups: ["shared", "app"], isAppClip: false,
+                    storeID: Identifier128(vectors.signpost.store.bytes)))
         #expect(packets(identification.message) == vectors.identify.map(\.bytes))
+    }
+
+    @Test("The signpost in the place of a store")
+    func signpost() throws {
+        let bytes = vectors.signpost.file.bytes
+        let signpost = try #require(Signpost(bytes))
+        #expect(signpost.storeID == Identifier128(vectors.signpost.store.bytes))
+        #expect(signpost.encoded == bytes)
+        // As it is read, with the zeros behind the end of the file.
+        #expect(Signpost(bytes + [0, 0]) == signpost)
+        for count in bytes.indices { #expect(Signpost(Array(bytes.prefix(count))) == nil) }
+        for index in bytes.indices where !(21..<53).contains(index) {
+            var altered = bytes
+            altered[index] ^= 1
+            #expect(Signpost(altered) == nil)
+        }
+        #expect(Signpost(bytes + bytes) == nil)
     }
 
     @Test("Requests are read, and written as the same packets")

@@ -17,11 +17,23 @@ final class InProcessService: Sendable {
     private let service: Service
     private let directory: TemporaryDirectory
 
-    init(_ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test")) throws {
+    convenience init(_ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test")) throws {
+        try self.init(
+            SharedServices(beginUse: { _, _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) }))
+    }
+
+    /// With the keychains of all users in a directory.
+    convenience init(keychainsIn directory: String) throws {
+        let keychains = UserKeychains(in: directory)
+        try self.init(
+            SharedServices(
+                beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },
+                endUse: { keychains.endUse(ofUser: $0) }, identify: { _, declared in (.anyProgram, declared) }))
+    }
+
+    private init(_ services: SharedServices) throws {
         directory = try TemporaryDirectory(inMemory: true)
         path = directory.path + "/socket"
-        let services = SharedServices(
-            beginUse: { _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) })
         service = try Service(services, PacketListener(at: path))
         guard BackgroundThread.start({ [service] in service.run() }) else { throw NoThread() }
     }

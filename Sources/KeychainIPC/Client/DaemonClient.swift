@@ -11,14 +11,16 @@ package final class DaemonClient: Sendable {
     package typealias Connector = @Sendable (Deadline) throws(KeychainFailure) -> MessageChannel
 
     private let entitlements: Entitlements
+    private let storeID: StoreID?
     private let connector: Connector
     private let idle = LockedValue<[DaemonConnection]>([])
     /// The authentication contexts that keychaind has counterparts of.
     private let contexts = LockedValue<Set<Identifier128>>([])
 
-    /// `entitlements` are those that the program declares.
-    package init(entitlements: Entitlements, connector: @escaping Connector) {
+    /// `entitlements` are those that the program declares, and `storeID` is that of the keychain's signpost.
+    package init(entitlements: Entitlements, storeID: StoreID? = nil, connector: @escaping Connector) {
         self.entitlements = entitlements
+        self.storeID = storeID
         self.connector = connector
     }
 
@@ -68,7 +70,7 @@ package final class DaemonClient: Sendable {
 
     /// Makes a connection on which this process is identified.
     package func connect(until deadline: Deadline) throws(KeychainFailure) -> DaemonConnection {
-        try DaemonConnection(try connector(deadline), entitlements, until: deadline)
+        try DaemonConnection(try connector(deadline), entitlements, storeID: storeID, until: deadline)
     }
 
     // MARK: Authentication contexts
@@ -127,7 +129,9 @@ extension DaemonClient {
     private static func unreachable(_ error: Errno, _ path: String) -> KeychainFailure {
         switch error {
         case .notFound, .connectionRefused:
-            KeychainFailure(.notAvailable, "keychaind does not listen at \(path): start it", path: path, cause: .missing)
+            KeychainFailure(
+                .notAvailable, "keychaind does not listen at \(path): start it, for example with `systemctl start keychaind.socket`",
+                path: path, cause: .missing)
         case .timedOut: KeychainFailure(.notAvailable, "keychaind at \(path) accepts no connection now", path: path, cause: .busy)
         default:
             KeychainFailure(

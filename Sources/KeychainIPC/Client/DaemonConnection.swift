@@ -24,11 +24,13 @@ package final class DaemonConnection: Sendable {
     /// Tells keychaind what this program declares.
     ///
     /// Throws the failure with which keychaind refuses the program, and `.notAvailable` if it does not answer or speaks another version.
-    package init(_ channel: MessageChannel, _ entitlements: Entitlements, until deadline: Deadline) throws(KeychainFailure) {
+    package init(
+        _ channel: MessageChannel, _ entitlements: Entitlements, storeID: StoreID?, until deadline: Deadline
+    ) throws(KeychainFailure) {
         var buffer = MessageChannel.Buffer()
         let reply: Reply
         do throws(MessageChannel.Failure) {
-            reply = try Self.greet(channel, &buffer, entitlements, until: deadline)
+            reply = try Self.greet(channel, &buffer, entitlements, storeID, until: deadline)
         } catch {
             throw KeychainFailure(error, isOutcomeUnknown: false)
         }
@@ -42,7 +44,8 @@ package final class DaemonConnection: Sendable {
     }
 
     private static func greet(
-        _ channel: MessageChannel, _ buffer: inout MessageChannel.Buffer, _ entitlements: Entitlements, until deadline: Deadline
+        _ channel: MessageChannel, _ buffer: inout MessageChannel.Buffer, _ entitlements: Entitlements, _ storeID: StoreID?,
+        until deadline: Deadline
     ) throws(MessageChannel.Failure) -> Reply {
         let first = try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) -> Result<Hello, Refusal> in
             // A service that cannot serve another connection says so at once.
@@ -55,7 +58,7 @@ package final class DaemonConnection: Sendable {
         case .failure(let refusal): return refusal.reply
         }
         guard hello.versions.contains(WireProtocol.version) else { throw .malformed }
-        try channel.send(Identification(nonce: hello.nonce, entitlements).message, until: deadline)
+        try channel.send(Identification(nonce: hello.nonce, entitlements, storeID: storeID).message, until: deadline)
         return try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Response(parsing: message) }.reply
     }
 

@@ -188,7 +188,8 @@ extension DaemonKeychain: ObservableKeychain {
 }
 
 extension Passcode {
-    fileprivate borrowing func shared() throws(KeychainFailure) -> SharedSecretBytes {
+    /// Returns a copy that can have several owners.
+    package borrowing func shared() throws(KeychainFailure) -> SharedSecretBytes {
         // The bytes are copied within the closure.
         SharedSecretBytes(try unsafe bytes.withBytes { (bytes) throws(KeychainFailure) in try unsafe SecretBytes(copying: bytes) })
     }

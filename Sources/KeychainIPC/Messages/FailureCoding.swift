@@ -43,6 +43,7 @@ extension MessageWriter {
         case .incompleteBackup: write(22 as UInt8)
         case .mistyped: write(23 as UInt8)
         case .locked: write(24 as UInt8)
+        case .notKept: write(25 as UInt8)
         case .networkFileSystem(let name):
             write(128 as UInt8)
             write(name)
@@ -67,6 +68,9 @@ extension MessageWriter {
         case .sqlite(let code):
             write(135 as UInt8)
             write(code)
+        case .keptByDaemon(let store):
+            write(136 as UInt8)
+            write(store)
         }
     }
 
@@ -156,6 +160,7 @@ extension MessageReader {
         case 22: return .incompleteBackup
         case 23: return .mistyped
         case 24: return .locked
+        case 25: return .notKept
         case 128: return .networkFileSystem(name: try readText())
         case 129: return .temporaryFileSystem(name: try readText())
         case 130: return .environmentVariable(try readText())
@@ -164,6 +169,7 @@ extension MessageReader {
         case 133: return .timedOut(milliseconds: try required(Int(exactly: try readUInt64())))
         case 134: return .system(errno: try readInt32())
         case 135: return .sqlite(code: try readInt32())
+        case 136: return .keptByDaemon(try readIdentifier())
         default: throw MalformedMessage()
         }
     }

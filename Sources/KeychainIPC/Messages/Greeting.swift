@@ -30,18 +30,23 @@ package struct Identification: Equatable, Sendable {
     /// The access groups that the program declares, in its order.
     package let accessGroups: [String]
     package let isAppClip: Bool
+    /// The store that the signpost in the place of the program's keychain names.
+    ///
+    /// Nil without a signpost: to adopt a keychain, or to release it.
+    package let storeID: StoreID?
 
-    package init(nonce: [UInt8], applicationIdentifier: String, accessGroups: [String], isAppClip: Bool) {
+    package init(nonce: [UInt8], applicationIdentifier: String, accessGroups: [String], isAppClip: Bool, storeID: StoreID? = nil) {
         self.nonce = nonce
         self.applicationIdentifier = applicationIdentifier
         self.accessGroups = accessGroups
         self.isAppClip = isAppClip
+        self.storeID = storeID
     }
 
-    package init(nonce: [UInt8], _ entitlements: Entitlements) {
+    package init(nonce: [UInt8], _ entitlements: Entitlements, storeID: StoreID? = nil) {
         self.init(
             nonce: nonce, applicationIdentifier: entitlements.applicationIdentifier, accessGroups: entitlements.accessGroups,
-            isAppClip: entitlements.isAppClip)
+            isAppClip: entitlements.isAppClip, storeID: storeID)
     }
 
     package var message: Message {
@@ -51,6 +56,7 @@ package struct Identification: Equatable, Sendable {
         writer.write(UInt32(accessGroups.count))
         for group in accessGroups { writer.write(group) }
         writer.write(isAppClip)
+        writer.write(ifPresent: storeID) { writer, id in writer.write(id) }
         return Message(.identify, body: writer.bytes)
     }
 
@@ -63,7 +69,8 @@ package struct Identification: Equatable, Sendable {
         let groups = try reader.readList { reader throws(MalformedMessage) in try reader.readText() }
         guard groups.count <= WireProtocol.largestGroupCount else { throw MalformedMessage() }
         let isAppClip = try reader.readFlag()
+        let storeID = try reader.readIfPresent { reader throws(MalformedMessage) in try reader.readIdentifier() }
         try reader.finish()
-        self.init(nonce: nonce, applicationIdentifier: identifier, accessGroups: groups, isAppClip: isAppClip)
+        self.init(nonce: nonce, applicationIdentifier: identifier, accessGroups: groups, isAppClip: isAppClip, storeID: storeID)
     }
 }

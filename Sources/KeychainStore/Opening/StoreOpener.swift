@@ -13,6 +13,10 @@ struct StoreOpener {
         do throws(KeychainFailure) {
             return try openCheckedSession(role, poolGeneration: poolGeneration, deadlineNanoseconds: deadlineNanoseconds)
         } catch {
+            if error.cause == .foreignFile {
+                // The file may have become a signpost while this process had it open. Then this throws the failure that names it.
+                try requireStore()
+            }
             throw UnopenableStore.explain(error, of: path)
         }
     }
@@ -82,6 +86,7 @@ struct StoreOpener {
         // Not with SQL: SQLite would compare the header with the rest of the file, which another process may be changing.
         let connection = try openConnection(file, .immutable)
         let header = try connection.firstBytes(StoreFileHeader.byteCount)
+        if let failure = Signpost.failure(forFileBeginningWith: header, path: file.location.path) { throw failure }
         do throws(KeychainFailure) {
             try check(StoreFileHeader(header), path: file.location.path)
         } catch {

@@ -22,9 +22,9 @@ public final class SyncAgent: Sendable {
     /// - Parameter storage: The storage of the circle.
     /// - Throws: `.notStarted` if this keychain is in no circle, `.agentRunning` if another agent has it, `.keychain` if it cannot be used.
     public convenience init(on storage: any SyncStorage) throws(SyncFailure) {
-        let keychain: any Keychain
-        do throws(KeychainFailure) { keychain = try DefaultKeychain.current() } catch { throw SyncFailure(error) }
-        guard let keychain = keychain as? LocalKeychain else {
+        let engine: LocalKeychain?
+        do throws(KeychainFailure) { engine = try DefaultKeychain.engine() } catch { throw SyncFailure(error) }
+        guard let keychain = engine else {
             throw SyncFailure(.keychain, "this keychain cannot be synchronized")
         }
         try self.init(keychain, on: storage)

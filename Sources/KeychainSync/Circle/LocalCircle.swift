@@ -14,9 +14,9 @@ struct LocalCircle: Sendable {
 
     /// The keychain bound to the task; without one, the keychain of the process's user.
     static func current() throws(SyncFailure) -> LocalCircle {
-        let keychain: any Keychain
-        do throws(KeychainFailure) { keychain = try DefaultKeychain.current() } catch { throw SyncFailure(error) }
-        guard let keychain = keychain as? LocalKeychain else {
+        let engine: LocalKeychain?
+        do throws(KeychainFailure) { engine = try DefaultKeychain.engine() } catch { throw SyncFailure(error) }
+        guard let keychain = engine else {
             throw SyncFailure(.keychain, "this keychain cannot be synchronized")
         }
         return LocalCircle(keychain: keychain, clock: SystemWallClock())

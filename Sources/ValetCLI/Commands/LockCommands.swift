@@ -16,7 +16,7 @@ struct LockCommand: ParsableCommand {
     func run() throws {
         let session = try CommandSession.forWholeKeychain()
         do throws(KeychainFailure) {
-            try session.keychain.lock(all ? .everything : .whenUnlocked)
+            try session.user.lock(all ? .everything : .whenUnlocked)
         } catch {
             guard error.refusal == .passcodeNotSet else { throw CommandFailure(passcode: error) }
             throw CommandFailure(.unavailable, error.reason, advice: CommandFailure.noPasscode.advice)

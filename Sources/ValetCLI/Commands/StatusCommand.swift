@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import KeychainCore
 import KeychainEngine
+import KeychainIPC
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,6 +17,11 @@ struct StatusCommand: ParsableCommand {
 
     func run() throws {
         let session = try CommandSession.forWholeKeychain()
+        if let kept = try? session.user.keptKeychain() {
+            try show([("Keychain", "\(session.keychain.configuration().storePath), kept by keychaind")])
+            let status = try session.performSessionCall { _ throws(KeychainFailure) in try kept.sessionStatus() }
+            return try show([("Lock state", KeychainDescription.lockState(status))])
+        }
         do {
             let report = try session.perform { try session.keychain.report(queriesTPM: verbose) }
             try show(KeychainDescription(report).lines(verbose: verbose))
@@ -139,7 +145,7 @@ struct KeychainDescription {
         }
     }
 
-    private static func lockState(_ session: SessionStatus) -> String {
+    static func lockState(_ session: SessionStatus) -> String {
         guard session.isPasscodeSet else { return "always unlocked (no passcode is set); set one with `valet passcode set`" }
         switch session.state {
         case .unlocked: return "unlocked; " + ((session.autoLock ?? .never).phrase)
