@@ -240,7 +240,7 @@ let package = Package(
         .testTarget(
             name: "ValetCLITests",
             dependencies: [
-                "ValetCLI", "Valet", "KeychainCore", "KeychainSystem", "Contracts", "KeychainTestSupport", "KeychainTestChild",
+                "ValetCLI", "Valet", "KeychainCore", "KeychainSystem", "Contracts", "KeychainTestSupport", "KeychainTestChild", "keychaind",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Preload", "Scripts"]

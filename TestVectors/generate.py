@@ -1441,6 +1441,15 @@ def packets(kind, body, operation=0, room=65_536 - 8):
             return result
 
 
+def stored_row(quarantined, constraints):
+    """A row of a keychain that is handed over."""
+    return (optional(None if quarantined is None else struct.pack("<d", quarantined)) + b"\x01" + bytes([GENERIC_PASSWORD])
+            + fixed("item of a message", 16) + bytes([AK]) + u32(7) + fixed("revision", 16) + b"\x01\x00"
+            + b"".join(fixed("digest %d" % number, 16) for number in range(4)) + counted(bytes([ACCOUNT]) + fixed("digest 4", 16))
+            + optional(None if constraints is None else counted(constraints))
+            + counted(b"wrapped") + counted(b"attributes") + counted(b"") + counted(b"tag"))
+
+
 def ipc_vectors():
     token, item = fixed("context token", 16), fixed("item of a message", 16)
     attributes = encoded_attributes([(ACCOUNT, "text", "Skroob"), (SERVICE, "text", "Druidia")])
@@ -1460,6 +1469,9 @@ def ipc_vectors():
         "a deletion": (4, optional(None) + query + optional(b"\x00") + no_authentication),
         "an unlock": (17, optional(None) + counted(b"12345") + optional(u32(900))),
         "a lock": (18, optional(None) + b"\x01"),
+        "an adoption": (65, optional(None) + fixed("store of a signpost", 16) + counted(b"keybag") + u64(3) + counted(fixed("secret", 32))),
+        "rows": (66, optional(None) + listed([stored_row(None, None), stored_row(2.5, b"constraints")])),
+        "a release": (69, optional(None) + u32(1000)),
     }
     replies = {
         "done": b"\x00\x00",
@@ -1468,6 +1480,8 @@ def ipc_vectors():
         "identified": b"\x00\x04\x03" + listed([text("com.example.shared"), text("group:kc-demo")]),
         "not found": b"\x01\xff" + struct.pack("<i", -25300) + text("no item") + optional(None) * 3 + b"\x00" + optional(None) * 2,
     }
+    replies["the last rows"] = b"\x00\x07" + listed([stored_row(None, None)]) + b"\x01"
+    replies["a prepared copy"] = b"\x00\x05\x03"
     nonce = fixed("nonce", 16)
     large = b"\x00\x01" + listed([bytes([GENERIC_PASSWORD]) + item + counted(attributes) + bytes([AK]) + optional(None) + b"\x00"
                                  + optional(counted(fixed("a large secret", 150_000)))])

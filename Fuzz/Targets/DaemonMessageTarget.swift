@@ -13,6 +13,14 @@ final class DaemonMessageTarget: FuzzTarget {
         let context = ContextReference(
             token: Identifier128(high: 1, low: 2), settings: AuthenticationContext.Settings(),
             password: .given(SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4))))
+        let digest = Identifier128(high: 3, low: 4)
+        let row = HandedOverRow(
+            SealedRow(
+                header: RowHeader(
+                    reference: PersistentReference(itemClass: .genericPassword, id: digest), accessibility: .always, classKeyGeneration: 1,
+                    revision: digest, isSynchronizable: false, isTombstone: false, serviceDigest: digest, accountDigest: digest,
+                    remainingKeyDigest: digest, accessGroupDigest: digest, attributeDigests: [AttributeDigest(.account, digest)]),
+                wrappedItemKey: [1], sealedAttributes: [2], sealedSecret: [3], tag: [4]), quarantineSeconds: 1)
         let calls: [Call] = [
             .add(
                 AddRequest(
@@ -20,10 +28,15 @@ final class DaemonMessageTarget: FuzzTarget {
                     accessControl: AccessControl(.whenUnlocked, constraint: constraint))),
             .copyMatching(MatchRequest(query: query)), .update(UpdateRequest(query: query, secret: Data([2]))),
             .delete(DeleteRequest(query: query)), .lock(.everything), .authenticate(constraint, nil, Authentication()),
-            .unlock(SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4)), .standard),
+            .unlock(SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4)), .standard), .beginRelease(user: 1),
+            .beginAdoption(
+                KeychainKeys(
+                    storeID: Identifier128(high: 1, low: 2), keybag: [1, 2], keybagGeneration: 3,
+                    deviceSecret: SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4)))),
+            .insertRows([row]),
         ]
         let replies: [Reply] = [
-            .done, .identified(.credential, accessGroups: ["a"]),
+            .done, .identified(.credential, accessGroups: ["a"]), .keptKeychain(.inUse), .rows([row], isLast: true),
             .items([
                 KeychainItem(
                     reference: PersistentReference(itemClass: .genericPassword, id: Identifier128(high: 1, low: 2)),

@@ -42,7 +42,7 @@ struct ValetCommand: ParsableCommand {
             SetCommand.self, GetCommand.self, ListCommand.self, AppsCommand.self, ExistsCommand.self, RemoveCommand.self,
             MigrateCommand.self, ImportCommand.self, ExportCommand.self, RunCommand.self, StatusCommand.self, VerifyCommand.self,
             RepairCommand.self, PasscodeCommand.self, UnlockCommand.self, LockCommand.self, BackupCommand.self, ProtectorCommand.self,
-            RecoveryCommand.self, SyncCommand.self,
+            RecoveryCommand.self, SyncCommand.self, DaemonCommand.self,
         ]
     )
 

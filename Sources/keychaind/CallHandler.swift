@@ -10,23 +10,32 @@ final class CallHandler {
     /// The most authentication contexts of one connection.
     private static let largestContextCount = 64
 
-    private let keychain: LocalKeychain
+    /// Returns the keychain with the entitlements of the program.
+    private let makeKeychain: () throws(KeychainFailure) -> LocalKeychain
+    private var madeKeychain: LocalKeychain?
     private let mayChangePasscode: Bool
     private let contexts: ContextTable
     private let process: Int32
+    private let handovers: Handovers?
+    private var handover: KeychainHandover?
     /// Keeps the contexts that were used on this connection.
     private var usedContexts: [Identifier128: CounterpartContext] = [:]
 
     /// - Parameters:
-    ///   - keychain: The keychain with the entitlements of the program.
     ///   - mayChangePasscode: Whether the program may set, change, and remove the passcode of the user's keychain.
     ///   - contexts: The contexts of the user.
     ///   - process: The program's process, whose contexts no other process can use.
-    init(_ keychain: LocalKeychain, mayChangePasscode: Bool, contexts: ContextTable, process: Int32) {
-        self.keychain = keychain
+    ///   - handovers: What hands the keychain of the user over; nil if keychaind does not.
+    ///   - makeKeychain: Returns the keychain with the entitlements of the program, for the first call that needs it.
+    init(
+        mayChangePasscode: Bool, contexts: ContextTable, process: Int32, handovers: Handovers?,
+        _ makeKeychain: @escaping () throws(KeychainFailure) -> LocalKeychain
+    ) {
+        self.makeKeychain = makeKeychain
         self.mayChangePasscode = mayChangePasscode
         self.contexts = contexts
         self.process = process
+        self.handovers = handovers
     }
 
     deinit {
@@ -48,12 +57,70 @@ final class CallHandler {
         return Response(reply, password: counterpart?.password)
     }
 
+    /// Calls `send` with each reply to the request to read the rows of a keychain that is handed over.
+    func sendRows(_ send: (Response) throws(MessageChannel.Failure) -> Void) throws(MessageChannel.Failure) {
+        var sendingFailure: MessageChannel.Failure?
+        do throws(KeychainFailure) {
+            guard let handover else { throw KeychainHandover.outOfOrder }
+            try handover.forEachBatch { rows, isLast throws(KeychainFailure) in
+                do throws(MessageChannel.Failure) {
+                    try send(Response(.rows(rows, isLast: isLast)))
+                } catch {
+                    sendingFailure = error
+                    throw KeychainFailure(.notAvailable, "the program has ended")
+                }
+            }
+        } catch {
+            if let sendingFailure { throw sendingFailure }
+            try send(Response(.failure(error)))
+        }
+    }
+
+    private func keychain() throws(KeychainFailure) -> LocalKeychain {
+        if let madeKeychain { return madeKeychain }
+        let made = try makeKeychain()
+        madeKeychain = made
+        return made
+    }
+
+    private func performHandover(_ call: Call) throws(KeychainFailure) -> Reply? {
+        switch call {
+        case .keptKeychain: return .keptKeychain(try required(handovers).keptKeychain())
+        case .beginAdoption(let keys):
+            handover = nil
+            handover = try required(handovers).adopt(keys)
+        case .insertRows(let rows): try required(handover).insert(rows)
+        case .prepareAdoption: try required(handover).prepareAdoption()
+        case .finishAdoption:
+            try required(handover).finishAdoption()
+            handover = nil
+        case .beginRelease(let user):
+            handover = nil
+            let begun = try required(handovers).release(user)
+            handover = begun
+            return .keychainKeys(try begun.keys())
+        case .prepareRelease: try required(handover).prepareRelease()
+        case .finishRelease:
+            try required(handover).finishRelease()
+            handover = nil
+        default: return nil
+        }
+        return .done
+    }
+
+    private func required<Value>(_ value: Value?) throws(KeychainFailure) -> Value {
+        guard let value else { throw KeychainHandover.outOfOrder }
+        return value
+    }
+
     private func perform(_ call: Call, in context: AuthenticationContext?) throws(KeychainFailure) -> Reply {
         if call.changesPasscode, !mayChangePasscode {
             // Any program of the user could otherwise lock the user out, and delete items of other programs.
             throw KeychainFailure(
                 .missingEntitlement, "only a program that root has registered may set, change, or remove the passcode of a user's keychain")
         }
+        if let reply = try performHandover(call) { return reply }
+        let keychain = try keychain()
         switch call {
         case .add(var add):
             add.authentication.context = context
@@ -88,8 +155,10 @@ final class CallHandler {
         case .forgetContext(let token):
             usedContexts[token] = nil
             contexts.invalidate(token, of: process)
-        // The connection does that itself.
-        case .observeChanges: throw KeychainFailure(.internal, "an observation is no call of a keychain")
+        // The connection does that itself, or `performHandover`.
+        case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
+            .prepareRelease, .finishRelease:
+            throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done
     }
@@ -112,6 +181,13 @@ extension Call {
         default: false
         }
     }
+}
+
+/// The handovers that a program may begin.
+struct Handovers {
+    let keptKeychain: () throws(KeychainFailure) -> KeptKeychain
+    let adopt: (KeychainKeys) throws(KeychainFailure) -> KeychainHandover
+    let release: (_ user: UInt32) throws(KeychainFailure) -> KeychainHandover
 }
 
 /// keychaind's counterpart of a program's authentication context, with the keys that authentication has released.

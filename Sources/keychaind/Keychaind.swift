@@ -42,7 +42,7 @@ struct Keychaind: ParsableCommand {
                 let registrations = try directory.registrations()
                 let identity = PeerIdentity(facts, registrations: registrations)
                 return (identity, identity.entitlements(declared: declared, registrations: registrations))
-            })
+            }, keychains: keychains)
         do throws(Errno) {
             service = try Service(services, try listening())
         } catch .exists {

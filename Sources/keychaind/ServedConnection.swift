@@ -15,6 +15,35 @@ struct SharedServices: Sendable {
     /// Returns who a program is, and what it is entitled to by what it declares.
     let identify: @Sendable (PeerFacts, _ declared: Entitlements) throws(KeychainFailure) -> (PeerIdentity, Entitlements)
     let contexts = ContextTable()
+    /// Nil if no keychain is handed over.
+    var keychains: UserKeychains?
+}
+
+/// The use of a keychain by a connection, from the first call that needs it until the connection has ended.
+private final class KeychainUse {
+    private let services: SharedServices
+    private let userID: UInt32
+    private let storeID: StoreID?
+    private var used: LocalKeychain?
+
+    init(_ services: SharedServices, userID: UInt32, storeID: StoreID?) {
+        self.services = services
+        self.userID = userID
+        self.storeID = storeID
+    }
+
+    func keychain() throws(KeychainFailure) -> LocalKeychain {
+        if let used { return used }
+        let keychain = try services.beginUse(userID, storeID)
+        used = keychain
+        return keychain
+    }
+
+    deinit {
+        guard used != nil else { return }
+        used = nil
+        services.endUse(userID)
+    }
 }
 
 /// A connection of a program, served by a thread of its own: a call that waits, for example for a slow disk, keeps only its caller waiting.
@@ -57,33 +86,45 @@ final class ServedConnection: Sendable {
 
     /// Greets the program, and performs its calls until one side ends the connection.
     ///
-    /// `mayObserve` is asked before the connection is used for an observation.
-    func serve(_ services: SharedServices, mayObserve: () -> Bool) {
+    /// `mayObserve` is asked before the connection is used for an observation. `endOthers` ends the other connections of a user.
+    func serve(_ services: SharedServices, mayObserve: () -> Bool, endOthers: @escaping (_ userID: UInt32) -> Void) {
         var buffer = MessageChannel.Buffer()
         do throws(MessageChannel.Failure) {
             let (declared, storeID, realGroupID) = try greet(&buffer)
-            let keychain: LocalKeychain
-            do throws(KeychainFailure) {
-                keychain = try services.beginUse(peer.userID, storeID)
-            } catch {
-                return try send(Response(.failure(error)))
-            }
-            defer { services.endUse(peer.userID) }
+            let use = KeychainUse(services, userID: peer.userID, storeID: storeID)
             let identity: PeerIdentity
             let entitlements: Entitlements
             do throws(KeychainFailure) {
+                if storeID != nil { _ = try use.keychain() }
                 (identity, entitlements) = try services.identify(try facts(realGroupID), declared)
             } catch {
                 return try send(Response(.failure(error)))
             }
             try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
             let handler = CallHandler(
-                keychain.with(entitlements: entitlements), mayChangePasscode: identity.level == .credential, contexts: services.contexts,
-                process: peer.processID)
-            if try performCalls(&buffer, handler) { try observe(&buffer, keychain, mayObserve) }
+                mayChangePasscode: identity.level == .credential, contexts: services.contexts, process: peer.processID,
+                handovers: handovers(services, endOthers)
+            ) { () throws(KeychainFailure) in try use.keychain().with(entitlements: entitlements) }
+            if try performCalls(&buffer, handler) { try observe(&buffer, use, mayObserve) }
         } catch {
             // The program has ended, or does not follow the protocol. Closing the connection is the answer to both.
         }
+    }
+
+    /// A keychain can be adopted by each program of its user, which can read all of it before, and released by root only.
+    private func handovers(_ services: SharedServices, _ endOthers: @escaping (_ userID: UInt32) -> Void) -> Handovers? {
+        guard let keychains = services.keychains else { return nil }
+        return Handovers(
+            keptKeychain: { [peer] () throws(KeychainFailure) in try keychains.stage(ofUser: peer.userID).read() },
+            adopt: { [peer] keys throws(KeychainFailure) in try KeychainHandover(adopting: keys, ofUser: peer.userID, keychains) },
+            release: { [peer] user throws(KeychainFailure) in
+                guard peer.userID == 0 else {
+                    throw KeychainFailure(
+                        .missingEntitlement,
+                        "only root may take a keychain back: any program of the user could do it otherwise, and read everything")
+                }
+                return try KeychainHandover(releasingKeychainOfUser: user, keychains) { endOthers(user) }
+            })
     }
 
     // MARK: Identification
@@ -139,13 +180,17 @@ final class ServedConnection: Sendable {
             }
             let request = try Self.parsed { () throws(MalformedMessage) in try Request(parsing: message) }
             if case .observeChanges = request.call { return true }
+            if case .readRows = request.call {
+                try handler.sendRows { response throws(MessageChannel.Failure) in try send(response) }
+                continue
+            }
             try send(handler.response(to: request))
         }
     }
 
     /// Sends an event at each change, until the program ends the connection.
     private func observe(
-        _ buffer: inout MessageChannel.Buffer, _ keychain: LocalKeychain, _ mayObserve: () -> Bool
+        _ buffer: inout MessageChannel.Buffer, _ use: KeychainUse, _ mayObserve: () -> Bool
     ) throws(MessageChannel.Failure) {
         guard mayObserve() else {
             return try send(
@@ -155,7 +200,7 @@ final class ServedConnection: Sendable {
         let observation: any ChangeObservation
         do throws(KeychainFailure) {
             // On the keychain that all programs of the user share, which is watched once for all of them.
-            observation = try keychain.observeChanges { [channel] in
+            observation = try use.keychain().observeChanges { [channel] in
                 // A program that does not read its events has enough of them already: each stands for all changes until it is read.
                 try? channel.send(Message(.event), until: .now)
             }

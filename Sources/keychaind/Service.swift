@@ -63,7 +63,8 @@ final class Service: Sendable {
                     .notAvailable, "the programs of user \(connection.userID) have too many connections to keychaind", cause: .busy))
         }
         let isStarted = BackgroundThread.start { [self] in
-            connection.serve(services) { mayObserve(connection.userID) }
+            connection.serve(
+                services, mayObserve: { mayObserve(connection.userID) }, endOthers: { self.endConnections(ofUser: $0, except: connection) })
             remove(connection)
         }
         if !isStarted {
@@ -95,6 +96,11 @@ final class Service: Sendable {
             let count = connections[user]?.count { if case .observing = $0.use { true } else { false } } ?? 0
             return count < Self.largestObservationCount
         }
+    }
+
+    /// Ends connections after the requests that were received.
+    private func endConnections(ofUser user: UInt32, except connection: ServedConnection) {
+        for other in connections.withLock({ $0[user] ?? [] }) where other !== connection { other.finish() }
     }
 
     private func remove(_ connection: ServedConnection) {

@@ -4,7 +4,10 @@ internal import KeychainEngine
 internal import KeychainSystem
 internal import Synchronization
 
-/// The keychains of all users, one directory each, which the first write creates.
+/// The keychains of all users, one directory each.
+///
+/// A keychain that was adopted is used by programs whose signposts name it. Programs without a signpost can make another one, which the first
+/// write creates; `valet` and the libraries do not.
 final class UserKeychains: Sendable {
     private struct Entry {
         let keychain: LocalKeychain
@@ -17,6 +20,8 @@ final class UserKeychains: Sendable {
         var entries: [UInt32: Entry] = [:]
         /// The users without a connection whose keychains are open, the one that was used last at the end.
         var unused: [UInt32] = []
+        /// The users whose keychains are being handed over.
+        var inHandover: Set<UInt32> = []
     }
 
     /// How many keychains stay open without a connection: each takes descriptors and memory, and opening it again takes time.
@@ -30,16 +35,19 @@ final class UserKeychains: Sendable {
         self.directory = directory
     }
 
+    func stage(ofUser user: UInt32) -> HandoverStage { HandoverStage(directory: "\(directory)/\(user)") }
+
+    // MARK: Use
+
     /// Returns the keychain of a user, with the entitlements of no program, for a connection that calls `endUse` at its end.
     ///
     /// `storeID` is the store that the program's signpost names, if it has one. Throws `.notAvailable` for another store or none, with the cause
-    /// `.notKept`, for a user that the machine does not know, because a process of a container may have any number, and if the user database
-    /// cannot be read.
+    /// `.notKept`, while the keychain is handed over, for a user that the machine does not know, because a process of a container may have any
+    /// number, and if the user database cannot be read.
     func beginUse(ofUser user: UInt32, storeID: StoreID?) throws(KeychainFailure) -> LocalKeychain {
         let keychain = try beginUse(ofUser: user)
-        guard let storeID else { return keychain }
         do throws(KeychainFailure) {
-            try require(storeID, keychain, ofUser: user)
+            try requireUsable(keychain, ofUser: user, storeID: storeID)
             return keychain
         } catch {
             endUse(ofUser: user)
@@ -47,13 +55,27 @@ final class UserKeychains: Sendable {
         }
     }
 
-    private func require(_ storeID: StoreID, _ keychain: LocalKeychain, ofUser user: UInt32) throws(KeychainFailure) {
-        if state.withLock({ $0.entries[user]?.storeID == storeID }) { return }
+    private func requireUsable(_ keychain: LocalKeychain, ofUser user: UInt32, storeID: StoreID?) throws(KeychainFailure) {
+        if let storeID, state.withLock({ $0.entries[user]?.storeID == storeID }) { return }
+        let stage = stage(ofUser: user)
+        let kept = try stage.read()
+        switch (kept, storeID) {
+        case (.inUse, _), (.nothing, nil): break
+        case (.prepared, .some): break
+        case (.releasing, _):
+            throw KeychainFailure(
+                .notAvailable, "keychaind was giving this keychain back when that was interrupted: run `valet daemon release` again as root"
+            )
+        case (.nothing, _), (.incomplete, _), (.prepared, nil): throw Self.notKept
+        }
+        guard let storeID else { return }
         do throws(KeychainFailure) {
             guard try keychain.storeID() == storeID else { throw Self.notKept }
         } catch {
             throw error.status == .itemNotFound ? Self.notKept : error
         }
+        // The signpost is in place.
+        if kept == .prepared { try stage.change(from: .prepared, to: .inUse) }
         state.withLock { $0.entries[user]?.storeID = storeID }
     }
 
@@ -65,12 +87,14 @@ final class UserKeychains: Sendable {
     }
 
     private func beginUse(ofUser user: UInt32) throws(KeychainFailure) -> LocalKeychain {
-        let known = state.withLock { state in Self.use(user, &state) }
+        try waitForHandover { state.withLock { !$0.inHandover.contains(user) } }
+        let known = state.withLock { state in state.inHandover.contains(user) ? nil : Self.use(user, &state) }
         if let known { return known }
         try requireKnown(user)
         let made = LocalKeychain(
             configuration: configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind"))
-        return state.withLock { state in
+        return try state.withLock { state throws(KeychainFailure) in
+            if state.inHandover.contains(user) { throw Self.inHandover }
             if let known = Self.use(user, &state) { return known }
             state.entries[user] = Entry(keychain: made, connectionCount: 1)
             return made
@@ -108,12 +132,58 @@ final class UserKeychains: Sendable {
         withExtendedLifetime(closed) {}
     }
 
-    private func configuration(ofUser user: UInt32) -> KeychainConfiguration {
+    func configuration(ofUser user: UInt32) -> KeychainConfiguration {
         var configuration = KeychainConfiguration(home: "\(directory)/\(user)")
         // The kernel's keyrings have room for some keys only, and all users' keys are those of one user here.
         configuration.keyHolder = .processMemory
         configuration.presencePrompter = NoPrompter()
         return configuration
+    }
+
+    // MARK: Handover
+
+    /// Keeps programs from using the keychain of a user until `endHandover`, and waits until none does.
+    ///
+    /// `endConnections` ends those that the user's programs have. Throws `.notAvailable` if one takes too long, or if the keychain is being handed
+    /// over already.
+    func beginHandover(ofUser user: UInt32, endConnections: () -> Void) throws(KeychainFailure) {
+        try requireKnown(user)
+        try waitForHandover { state.withLock { $0.inHandover.insert(user).inserted } }
+        endConnections()
+        let deadline = Deadline.after(seconds: Self.handoverTimeoutSeconds)
+        while true {
+            var closed: LocalKeychain?
+            let isFree = state.withLock { state in
+                guard state.entries[user]?.connectionCount ?? 0 == 0 else { return false }
+                state.unused.removeAll { $0 == user }
+                closed = state.entries.removeValue(forKey: user)?.keychain
+                return true
+            }
+            withExtendedLifetime(closed) {}
+            if isFree { return }
+            guard !deadline.isOver else {
+                endHandover(ofUser: user)
+                throw KeychainFailure(.notAvailable, "a program of the user has been using the keychain for too long", cause: .busy)
+            }
+            MonotonicClock.sleep(nanoseconds: 1_000_000)
+        }
+    }
+
+    func endHandover(ofUser user: UInt32) { state.withLock { _ = $0.inHandover.remove(user) } }
+
+    private static let handoverTimeoutSeconds: UInt32 = 30
+
+    /// Waits for a handover that is about to end, because its program has just ended.
+    private func waitForHandover(_ isOver: () -> Bool) throws(KeychainFailure) {
+        let deadline = Deadline.after(seconds: 2)
+        while !isOver() {
+            guard !deadline.isOver else { throw Self.inHandover }
+            MonotonicClock.sleep(nanoseconds: 1_000_000)
+        }
+    }
+
+    private static var inHandover: KeychainFailure {
+        KeychainFailure(.notAvailable, "the keychain is being handed over between keychaind and its user", cause: .busy)
     }
 }
 

@@ -113,6 +113,13 @@ struct MessageVectorTests {
         case ("a deletion", .delete(let deletion)): deletion.leavesTombstone == false && deletion.query.synchronizability == .local
         case ("an unlock", .unlock(_, let autoLock)): autoLock == .after(seconds: 900)
         case ("a lock", .lock(let extent)): extent == .everything
+        case ("an adoption", .beginAdoption(let keys)):
+            keys.keybag == Array("keybag".utf8) && keys.keybagGeneration == 3 && keys.deviceSecret.secret.byteCount == 32
+        case ("rows", .insertRows(let rows)):
+            rows.map(\.quarantineSeconds) == [nil, 2.5] && rows.map(\.row.header.constraints) == [nil, Array("constraints".utf8)]
+                && rows[0].row.header.isSynchronizable && rows[0].row.header.classKeyGeneration == 7
+                && rows[0].row.header.attributeDigests.map(\.attribute) == [.account]
+        case ("a release", .beginRelease(let user)): user == 1_000
         default: false
         }
     }
@@ -125,6 +132,8 @@ struct MessageVectorTests {
                 && response.password == .entered
         case ("identified", .identified(let level, let groups)): level == .credential && groups == ["com.example.shared", "group:kc-demo"]
         case ("not found", .failure(let failure)): failure.status == .itemNotFound && response.password == Response.ContextPassword.none
+        case ("the last rows", .rows(let rows, let isLast)): rows.count == 1 && isLast
+        case ("a prepared copy", .keptKeychain(let kept)): kept == .prepared
         case ("in three packets", .items(let items)): items.first?.secret?.count == 150_000
         default: false
         }

@@ -50,6 +50,16 @@ struct SeparationTests {
         #expect(try machine.execute(["/bin/ls", "\(machine.keychains)/\(Machine.alice)"], as: Machine.daemon).ending == .exited(0))
     }
 
+    @Test("A program of the user can have the keychain adopted, and only root can take it back")
+    func handover() throws {
+        let machine = try Machine()
+        #expect(try machine.handOver("adopt", as: Machine.alice) == "moved 0")
+        #expect(try machine.handOver("adopt", as: Machine.alice) == "failed -25291")
+        #expect(try machine.run([machine.plainProgram], ["set", "note", "his"]) == "stored")
+        #expect(try machine.handOver("release", as: Machine.alice) == "failed -34018")
+        #expect(try machine.run([machine.plainProgram], ["get", "note"]) == "found his")
+    }
+
     @Test("No program is served while a registration cannot be read, or is not root's")
     func unreadableRegistration() throws {
         let machine = try Machine()
@@ -131,6 +141,7 @@ private final class Machine {
             chmod 755 "$1"
             install -d -o \(Self.daemon) -m 755 "$1/run"
             install -d -o \(Self.daemon) -m 700 "$1/keychains"
+            install -d -o \(Self.alice) -m 700 "$1/home"
             install -d -m 755 "$1/entitlements"
             install -m 755 "$2" "$1/plain"
             install -m 2755 -g \(Self.group) "$2" "$1/grouped"
@@ -186,6 +197,13 @@ private final class Machine {
         let output = try execute(program + ["use-daemon", socket, group] + action, as: user, identities).output
         let words = output.split(whereSeparator: \.isNewline).first?.split(separator: " ") ?? []
         return words.first == "failed" ? words.prefix(2).joined(separator: " ") : words.joined(separator: " ")
+    }
+
+    /// Hands a keychain over, and returns the line that the program prints, of a failure the status alone.
+    func handOver(_ direction: String, as user: UInt32) throws -> String {
+        let output = try execute([plainProgram, "hand-over", directory.path + "/home", socket, direction, "none"], as: user).output
+        let words = output.split(whereSeparator: \.isNewline).first?.split(separator: " ") ?? []
+        return words.prefix(2).joined(separator: " ")
     }
 
     func execute(

@@ -19,6 +19,7 @@ enum ChildCommand {
         "hold-open": holdOpen,
         "serve": serve,
         "use-daemon": useDaemon,
+        "hand-over": handOver,
         "attempt": attempt,
         "typed-calls": typedCalls,
         "add-data-accounts": addDataAccounts,

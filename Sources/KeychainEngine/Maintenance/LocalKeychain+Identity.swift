@@ -9,4 +9,7 @@ extension LocalKeychain {
     package func storeID() throws(KeychainFailure) -> StoreID {
         try perform(creating: false) { opened in opened.keybag.storeID }
     }
+
+    /// Closes the store; the next call opens it again.
+    package func close() { closeCurrent() }
 }

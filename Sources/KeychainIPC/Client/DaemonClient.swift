@@ -147,6 +147,10 @@ extension Call {
         case .copyMatching, .sessionStatus, .lock, .passcodeRemoval, .requireCanAuthenticate, .observeChanges, .forgetContext: true
         // An unlock counts a wrong passcode, and asking a person twice is confusing.
         case .add, .update, .delete, .unlock, .setAutoLock, .setPasscode, .changePasscode, .removePasscode, .authenticate: false
+        // `DaemonHandover` sends these on a connection of its own.
+        case .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .readRows, .beginRelease, .prepareRelease,
+            .finishRelease:
+            false
         }
     }
 

@@ -85,6 +85,23 @@ package final class DaemonConnection: Sendable {
         }
     }
 
+    /// Waits for a further reply to a request that has several.
+    func nextReply(until deadline: Deadline) throws(KeychainFailure) -> Reply {
+        let outcome = buffer.withLock { buffer -> Result<Reply, MessageChannel.Failure> in
+            do throws(MessageChannel.Failure) {
+                return .success(
+                    try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Response(parsing: message) }
+                        .reply)
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch outcome {
+        case .success(let reply): return reply
+        case .failure(let failure): throw KeychainFailure(failure, isOutcomeUnknown: false)
+        }
+    }
+
     /// Waits for the next event; returns false at the end of the connection, or if something else comes.
     func receiveEvent() -> Bool {
         buffer.withLock { buffer in

@@ -23,6 +23,19 @@ package enum Call: Sendable {
     case observeChanges
     /// Forgets an authentication context, which was invalidated or released.
     case forgetContext(Identifier128)
+    /// What keychaind has of the user's keychain.
+    case keptKeychain
+    /// Begins to copy the user's keychain.
+    case beginAdoption(KeychainKeys)
+    case insertRows([HandedOverRow])
+    case prepareAdoption
+    /// Uses the copy from now on, because the signpost is in place.
+    case finishAdoption
+    /// Sends the rows of the keychain that is handed over, in several replies.
+    case readRows
+    case beginRelease(user: UInt32)
+    case prepareRelease
+    case finishRelease
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -43,6 +56,15 @@ package enum Call: Sendable {
         case .authenticate: 33
         case .forgetContext: 34
         case .observeChanges: 48
+        case .keptKeychain: 64
+        case .beginAdoption: 65
+        case .insertRows: 66
+        case .prepareAdoption: 67
+        case .readRows: 68
+        case .beginRelease: 69
+        case .prepareRelease: 70
+        case .finishRelease: 71
+        case .finishAdoption: 72
         }
     }
 }
@@ -154,7 +176,9 @@ extension MessageWriter {
             write(request.query)
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
-        case .sessionStatus, .observeChanges: break
+        case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
+            .finishRelease:
+            break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
             write(autoLock)
@@ -175,6 +199,9 @@ extension MessageWriter {
             write(ifPresent: accessibility) { writer, accessibility in writer.write(accessibility.code) }
             write(authentication)
         case .forgetContext(let token): write(token)
+        case .beginAdoption(let keys): write(keys)
+        case .insertRows(let rows): write(rows)
+        case .beginRelease(let user): write(user)
         }
     }
 }
@@ -275,6 +302,15 @@ extension MessageReader {
         case 33: return .authenticate(try readConstraint(), try readOptionalAccessibility(), try readAuthentication())
         case 34: return .forgetContext(try readIdentifier())
         case 48: return .observeChanges
+        case 64: return .keptKeychain
+        case 65: return .beginAdoption(try readKeys())
+        case 66: return .insertRows(try readHandedOverRows())
+        case 67: return .prepareAdoption
+        case 68: return .readRows
+        case 69: return .beginRelease(user: try readUInt32())
+        case 70: return .prepareRelease
+        case 71: return .finishRelease
+        case 72: return .finishAdoption
         default: throw MalformedMessage()
         }
     }

@@ -49,6 +49,10 @@ package enum Reply: Sendable {
     case passcodeRemoval(PasscodeRemoval)
     /// The greeting was accepted, and the program was identified.
     case identified(AssuranceLevel, accessGroups: [String])
+    case keptKeychain(KeptKeychain)
+    case keychainKeys(KeychainKeys)
+    /// Some of the rows of a keychain that is handed over; another reply follows unless they are the last ones.
+    case rows([HandedOverRow], isLast: Bool)
     case failure(KeychainFailure)
 }
 
@@ -83,6 +87,16 @@ extension MessageWriter {
             write(level.rawValue)
             write(UInt32(groups.count))
             for group in groups { write(group) }
+        case .keptKeychain(let kept):
+            write(5 as UInt8)
+            write(kept.rawValue)
+        case .keychainKeys(let keys):
+            write(6 as UInt8)
+            write(keys)
+        case .rows(let rows, let isLast):
+            write(7 as UInt8)
+            write(rows)
+            write(isLast)
         case .failure(let failure):
             write(255 as UInt8)
             write(failure)
@@ -129,6 +143,9 @@ extension MessageReader {
             return .identified(
                 try required(AssuranceLevel(rawValue: try readByte())),
                 accessGroups: try readList { reader throws(MalformedMessage) in try reader.readText() })
+        case 5: return .keptKeychain(try required(KeptKeychain(rawValue: try readByte())))
+        case 6: return .keychainKeys(try readKeys())
+        case 7: return .rows(try readHandedOverRows(), isLast: try readFlag())
         case 255: return .failure(try readFailure())
         default: throw MalformedMessage()
         }

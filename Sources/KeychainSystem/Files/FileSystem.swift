@@ -147,6 +147,11 @@ package enum FileSystem {
         guard unsafe Glibc.unlink(path) == 0 || errno == ENOENT else { throw .current }
     }
 
+    /// Removes a directory, which must be empty.
+    package static func removeDirectory(_ path: String) throws(Errno) {
+        guard unsafe rmdir(path) == 0 else { throw .current }
+    }
+
     /// Removes a name; best effort.
     package static func tryUnlink(_ path: String) {
         _ = unsafe Glibc.unlink(path)

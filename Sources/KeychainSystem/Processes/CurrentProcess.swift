@@ -7,6 +7,16 @@ package enum CurrentProcess {
 
     package static var effectiveUserID: UInt32 { geteuid() }
 
+    /// Makes this process, which is root's, one of a user for good, with that user's primary group, no other groups, and home directory.
+    ///
+    /// Call it while there is one thread, because it changes the environment. Throws `.notFound` if the machine does not know the user.
+    package static func become(user: UInt32) throws(Errno) {
+        guard let group = try UserDatabase.primaryGroup(ofUser: user) else { throw .notFound }
+        // For root these change the real, the effective, and the saved identity. The C library does it in all threads.
+        guard setgroups(0, nil) == 0, setgid(group) == 0, setuid(user) == 0 else { throw .current }
+        try ProcessEnvironment.useHomeOfEffectiveUser()
+    }
+
     /// The path of the program; the name by which it was started if /proc is not mounted; nil without either.
     ///
     /// Ends in " (deleted)" if the program's file was replaced while it runs. The caller chooses the name, so a privileged process does not

@@ -34,6 +34,12 @@ package enum ProcessEnvironment {
         return unsafe String(validatingCString: home)
     }
 
+    /// Replaces the variables by which a keychain is found in the home directory; throws `.notFound` if the user has none.
+    static func useHomeOfEffectiveUser() throws(Errno) {
+        guard let home = homeOfEffectiveUser, set("HOME", to: home.utf8) else { throw .notFound }
+        for name in ["XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] { remove(name) }
+    }
+
     /// Whether the caller has set a variable whose name begins with `prefix`, for libraries that read the environment themselves.
     package static func callerHasSetVariable(withPrefix prefix: String) -> Bool {
         ProcessInfo.processInfo.environment.keys.contains { $0.hasPrefix(prefix) }

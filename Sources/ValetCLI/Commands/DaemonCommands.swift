@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainIPC
+import KeychainSystem
+
+struct DaemonCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "daemon",
+        abstract: "Let keychaind keep the keychain, or take it back.",
+        discussion: """
+            keychaind is a service that keeps the keychains of all users where the users cannot read them. A program with a group of its own, which root \
+            has registered, has secrets there that no other program of the user can read.
+            """,
+        subcommands: [DaemonStatusCommand.self, DaemonAdoptCommand.self, DaemonReleaseCommand.self]
+    )
+
+    fileprivate static var client: DaemonClient {
+        DaemonClient(
+            entitlements: Entitlements(applicationIdentifier: "valet"),
+            connector: DaemonClient.connector(toSocketAt: DaemonClient.standardSocketPath))
+    }
+
+    /// Returns the store to which the signpost in the place of the keychain points; nil without one.
+    fileprivate static func signpost(of session: CommandSession) throws(CommandFailure) -> StoreID? {
+        do throws(KeychainFailure) {
+            _ = try session.keychain.storeID()
+            return nil
+        } catch {
+            if case .keptByDaemon(let storeID) = error.cause { return storeID }
+            guard error.status == .itemNotFound else { throw CommandFailure(error) }
+            return nil
+        }
+    }
+
+    fileprivate static func perform<Result>(_ body: () throws(KeychainFailure) -> Result) throws(CommandFailure) -> Result {
+        do throws(KeychainFailure) {
+            return try body()
+        } catch {
+            throw CommandFailure(daemon: error)
+        }
+    }
+
+    fileprivate static func items(_ count: Int) -> String { count == 1 ? "1 item" : "\(count) items" }
+}
+
+struct DaemonStatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Show whether keychaind keeps the keychain, and what it knows about this program.")
+
+    func run() throws {
+        let session = try CommandSession.forWholeKeychain()
+        let path = try DaemonCommand.perform { () throws(KeychainFailure) in try session.keychain.configuration().storePath }
+        if let storeID = try DaemonCommand.signpost(of: session) {
+            try show([("Keychain", "\(path), kept by keychaind"), ("Store", storeID.hexadecimal)])
+            let identity = try DaemonCommand.perform { () throws(KeychainFailure) in try session.user.keptKeychain()?.identity() }
+            guard let identity else { return }
+            try show([
+                ("keychaind", "running"),
+                ("Program", identity.level == .credential ? "has a group of its own" : "any program of this user"),
+                ("Groups", identity.accessGroups.joined(separator: ", ")),
+            ])
+        } else {
+            try show([("Keychain", "\(path), a file of this user")])
+            try show([("keychaind", Self.descriptionOfService)])
+        }
+    }
+
+    private static var descriptionOfService: String {
+        do throws(KeychainFailure) {
+            return description(try DaemonHandover(DaemonCommand.client).keptKeychain())
+        } catch {
+            return error.reason
+        }
+    }
+
+    private static func description(_ kept: KeptKeychain) -> String {
+        switch kept {
+        case .nothing: "running; it keeps no keychain of this user. `valet daemon adopt` hands this one over"
+        case .incomplete, .prepared: "running; a handover to it was interrupted. `valet daemon adopt` repeats it"
+        case .inUse: "running; it keeps another keychain of this user"
+        case .releasing: "running; a release by it was interrupted. `valet daemon release` completes it, as root"
+        }
+    }
+
+    private func show(_ lines: [(title: String, text: String)]) throws(CommandFailure) {
+        for (title, text) in lines {
+            try StandardOutput.writeLine(
+                (title + ":").padding(toLength: 14, withPad: " ", startingAt: 0) + ItemListing.escapingUnprintable(text))
+        }
+    }
+}
+
+struct DaemonAdoptCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "adopt", abstract: "Hand the keychain over to keychaind.",
+        discussion: """
+            keychaind copies the keychain and the copy is compared item by item. Then a signpost takes the place of the file, and the key file is \
+            removed. All programs of this user use keychaind from then on, also those that run. An interruption leaves either the file or keychaind \
+            in charge; run the command again then.
+            """)
+
+    func run() throws {
+        let session = try CommandSession.forWholeKeychain()
+        let connector = DaemonClient.connector(toSocketAt: DaemonClient.standardSocketPath)
+        if let storeID = try DaemonCommand.signpost(of: session) {
+            try DaemonCommand.perform { () throws(KeychainFailure) in try session.keychain.finishHandover(of: storeID, to: connector) }
+            return try StandardOutput.writeLine("keychaind keeps this keychain.")
+        }
+        let report = try DaemonCommand.perform { () throws(KeychainFailure) in try session.keychain.handOver(to: connector) }
+        try StandardOutput.writeLine("keychaind keeps this keychain now, with \(DaemonCommand.items(report.rowCount)). All were compared.")
+        if report.constrainedCount > 0 {
+            try StandardOutput.writeLine(
+                "\(DaemonCommand.items(report.constrainedCount)) cannot be read there, because keychaind cannot ask for a passcode or password yet."
+            )
+        }
+    }
+}
+
+struct DaemonReleaseCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "release", abstract: "Take the keychain back from keychaind, as root.",
+        discussion: """
+            Puts the keychain in the place of its signpost, after a comparison item by item, and deletes it from keychaind. All programs of the user can \
+            read all of it then. Only root may do that, because any program of the user could take the secrets of the others otherwise. With sudo, \
+            the keychain of the user who has called it is released, in the standard place or in KEYCHAIN_HOME.
+            """)
+
+    @Option(help: ArgumentHelp("Release the keychain of the user with this number.", valueName: "number"))
+    var user: UInt32?
+
+    func run() throws {
+        guard CurrentProcess.effectiveUserID == 0 else {
+            throw CommandFailure(
+                .unavailable, "only root may take a keychain back", advice: "Run `sudo valet daemon release`, or ask the administrator to.")
+        }
+        let variables = ProcessEnvironment.variables
+        let user = user ?? variables["SUDO_UID"].flatMap(UInt32.init) ?? 0
+        // keychaind knows this process as root from now on.
+        let handover = try DaemonCommand.perform { () throws(KeychainFailure) in try DaemonHandover(DaemonCommand.client) }
+        if user != 0 {
+            do throws(Errno) {
+                try CurrentProcess.become(user: user)
+            } catch {
+                throw CommandFailure(
+                    .unavailable, "this process cannot become user \(user): \(error)",
+                    advice: "Check the number of the user with `id -u NAME`, and run the command again.")
+            }
+        }
+        let session = try CommandSession.forWholeKeychain()
+        let report = try DaemonCommand.perform { () throws(KeychainFailure) in try session.keychain.takeBack(ofUser: user, from: handover) }
+        try StandardOutput.writeLine(
+            report.rowCount == 0
+                ? "The keychain is in its file again." : "The keychain is in its file again, with \(DaemonCommand.items(report.rowCount)).")
+    }
+}
+
+extension CommandFailure {
+    /// The failure of a handover.
+    init(daemon failure: KeychainFailure) {
+        switch (failure.status, failure.cause) {
+        case (.unimplemented, _):
+            self.init(.usage, failure.reason, advice: "Nothing was changed. Run the command again then.")
+        case (.duplicateItem, _):
+            self.init(
+                .alreadyExists, failure.reason,
+                advice:
+                    "Nothing was changed. Each user has one keychain there: `valet daemon status` with the KEYCHAIN_HOME of the other one shows it."
+            )
+        case (.itemNotFound, _):
+            self.init(
+                .notFound, failure.reason, advice: "Nothing was changed. `valet daemon status`, as the user, shows where the keychain is.")
+        case (.notAvailable, .missing?) where failure.subject == nil:
+            self.init(
+                .unavailable, failure.reason,
+                advice: "Nothing was changed. `make install-daemon` installs keychaind; start it, and run the command again.")
+        case (.notAvailable, .busy?):
+            self.init(.unavailable, failure.reason, advice: "Nothing was changed. Run the command again.")
+        default: self.init(failure)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import KeychainEngine
+
+/// The handover of a user's keychain on one connection: its adoption, or its release.
+///
+/// Programs cannot use the keychain meanwhile. If the connection ends before the last step, an adoption has changed nothing, and a release leaves
+/// the keychain in use, or, after `prepareRelease`, to be released again.
+final class KeychainHandover {
+    private enum Work {
+        case adoption(KeychainImport)
+        case release(LocalKeychain)
+    }
+
+    private let keychains: UserKeychains
+    private let user: UInt32
+    private let work: Work
+    private var stage: HandoverStage { keychains.stage(ofUser: user) }
+
+    /// Begins an adoption.
+    ///
+    /// Throws `.duplicateItem` if there is a keychain of the user.
+    init(adopting keys: KeychainKeys, ofUser user: UInt32, _ keychains: UserKeychains) throws(KeychainFailure) {
+        try keychains.beginHandover(ofUser: user) {}
+        do throws(KeychainFailure) {
+            try keychains.stage(ofUser: user).begin(keys.storeID)
+            work = .adoption(try KeychainImport(keys, configuration: keychains.configuration(ofUser: user)))
+        } catch {
+            keychains.endHandover(ofUser: user)
+            throw error
+        }
+        self.keychains = keychains
+        self.user = user
+    }
+
+    /// Begins a release.
+    ///
+    /// Throws `.itemNotFound` if there is no keychain of the user.
+    init(releasingKeychainOfUser user: UInt32, _ keychains: UserKeychains, endConnections: () -> Void) throws(KeychainFailure) {
+        try keychains.beginHandover(ofUser: user, endConnections: endConnections)
+        do throws(KeychainFailure) {
+            switch try keychains.stage(ofUser: user).read() {
+            case .inUse, .prepared, .releasing: break
+            case .nothing, .incomplete: throw KeychainFailure(.itemNotFound, "keychaind keeps no keychain of this user")
+            }
+        } catch {
+            keychains.endHandover(ofUser: user)
+            throw error
+        }
+        work = .release(
+            LocalKeychain(configuration: keychains.configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "")))
+        self.keychains = keychains
+        self.user = user
+    }
+
+    deinit { keychains.endHandover(ofUser: user) }
+
+    func insert(_ rows: [HandedOverRow]) throws(KeychainFailure) { try adoption().insert(rows) }
+
+    /// Calls `body` with each row that the keychain has, in batches of a bounded size; the last one may be empty.
+    func forEachBatch(_ body: (_ rows: [HandedOverRow], _ isLast: Bool) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        var batch: [HandedOverRow] = []
+        var byteCount = 0
+        let add = { (row: HandedOverRow) throws(KeychainFailure) in
+            batch.append(row)
+            byteCount += row.byteCount
+            guard byteCount >= HandedOverRow.batchByteCount else { return }
+            try body(batch, false)
+            (batch, byteCount) = ([], 0)
+        }
+        switch work {
+        case .adoption(let copy): try copy.forEachRow(add)
+        case .release(let keychain): try keychain.forEachHandedOverRow(add)
+        }
+        try body(batch, true)
+    }
+
+    /// Closes the copy, which is used from the first program on whose signpost names it.
+    func prepareAdoption() throws(KeychainFailure) {
+        try adoption().close()
+        guard try stage.read() == .incomplete else { throw Self.outOfOrder }
+        try stage.change(from: .incomplete, to: .prepared)
+    }
+
+    func finishAdoption() throws(KeychainFailure) {
+        _ = try adoption()
+        guard try stage.read() == .prepared else { throw Self.outOfOrder }
+        try stage.change(from: .prepared, to: .inUse)
+    }
+
+    func keys() throws(KeychainFailure) -> KeychainKeys { try release().keysForHandover() }
+
+    func prepareRelease() throws(KeychainFailure) {
+        _ = try release()
+        try stage.change(from: try stage.read(), to: .releasing)
+    }
+
+    /// Deletes the keychain, and its keys in the memory of this process.
+    func finishRelease() throws(KeychainFailure) {
+        guard try stage.read() == .releasing else { throw Self.outOfOrder }
+        let keychain = try release()
+        // Without a passcode nothing is held.
+        do throws(KeychainFailure) { try keychain.lock(.everything) } catch {}
+        keychain.close()
+        try stage.removeReleased()
+    }
+
+    private func adoption() throws(KeychainFailure) -> KeychainImport {
+        guard case .adoption(let copy) = work else { throw Self.outOfOrder }
+        return copy
+    }
+
+    private func release() throws(KeychainFailure) -> LocalKeychain {
+        guard case .release(let keychain) = work else { throw Self.outOfOrder }
+        return keychain
+    }
+
+    static var outOfOrder: KeychainFailure { KeychainFailure(.parameter, "this step of a handover is not possible now") }
+}
