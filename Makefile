@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test check-daemon test-all test-objective-c sanitize build release install uninstall check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
+.PHONY: help demo test check-daemon test-all test-objective-c sanitize build release install uninstall install-daemon uninstall-daemon check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,13 @@ install:         ## install `valet`, libvalet.so, valet.h, manual pages, and com
 
 uninstall:       ## remove what `make install` installed with the same PREFIX, LIBDIR, and DESTDIR
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh uninstall
+
+install-daemon:  ## install and start the service keychaind below PREFIX (/usr/local), with DESTDIR before it, as root
+	@[ -n "$(DESTDIR)" ] || Scripts/install-dependencies.sh build
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Scripts/install-daemon.sh install
+
+uninstall-daemon:  ## remove what `make install-daemon` installed with the same PREFIX and DESTDIR; keychains stay
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Scripts/install-daemon.sh uninstall
 
 check-c: install-dependencies  ## run the C tests under Valgrind and Address Sanitizer; ROUNDS=10000 runs more rounds
 	@Scripts/check-c.sh

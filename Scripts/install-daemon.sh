@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the service keychaind. The Makefile documents the targets.
+#
+# PREFIX (default: /usr/local) is the installation prefix. DESTDIR is a staging directory, which precedes it; with it nothing is started, and no
+# user is created.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+prefix=${PREFIX:-/usr/local}
+destination=${DESTDIR:-}
+case $prefix in
+    *[[:space:]\&\|\\]*) echo "PREFIX must not contain spaces, &, | or \\: $prefix" >&2; exit 2 ;;
+    /*) ;;
+    *) echo "PREFIX must begin with /: $prefix" >&2; exit 2 ;;
+esac
+case $destination in
+    '' | /*) ;;
+    *) echo "DESTDIR must begin with /: $destination" >&2; exit 2 ;;
+esac
+built=$PWD/.build/install
+# The same build as that of the command.
+swift_options=(-c release --scratch-path "$built" -Xswiftc -static-stdlib -Xswiftc -use-ld=lld -Xlinker -s)
+
+# Only the installation uses sudo. Build products stay the user's.
+as_root=()
+if [ -z "$destination" ] && [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null 2>&1 || { echo "Run this command as root: keychaind is a service of the system." >&2; exit 1; }
+    as_root=(sudo)
+fi
+has_systemd() { [ -z "$destination" ] && [ -d /run/systemd/system ]; }
+
+build() {
+    swift build "${swift_options[@]}" --product keychaind
+    local unit
+    for unit in keychaind.service keychaind.socket; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
+}
+
+# The installed files: mode, source, destination. systemd looks for its files in the lib directories of /usr and of /usr/local.
+files() {
+    local bin
+    bin=$(swift build "${swift_options[@]}" --show-bin-path)
+    printf '%s\t%s\t%s\n' 755 "$bin/keychaind" "$prefix/libexec/keychaind"
+    printf '%s\t%s\t%s\n' 644 "$built/keychaind.service" "$prefix/lib/systemd/system/keychaind.service"
+    printf '%s\t%s\t%s\n' 644 "$built/keychaind.socket" "$prefix/lib/systemd/system/keychaind.socket"
+    printf '%s\t%s\t%s\n' 644 Scripts/keychaind.sysusers "$prefix/lib/sysusers.d/keychaind.conf"
+    printf '%s\t%s\t%s\n' 644 Scripts/keychaind.tmpfiles "$prefix/lib/tmpfiles.d/keychaind.conf"
+}
+
+install_all() {
+    local mode source target
+    files | while IFS=$'\t' read -r mode source target; do "${as_root[@]}" install -D -m "$mode" "$source" "$destination$target"; done
+    echo "Installed keychaind in $destination$prefix."
+    [ -z "$destination" ] || return 0
+    if ! getent passwd keychain >/dev/null; then
+        if command -v systemd-sysusers >/dev/null 2>&1; then
+            "${as_root[@]}" systemd-sysusers "$prefix/lib/sysusers.d/keychaind.conf"
+        else
+            "${as_root[@]}" useradd --system --home-dir /var/lib/keychain --no-create-home --shell /usr/sbin/nologin --user-group keychain
+        fi
+    fi
+    "${as_root[@]}" install -d -m 755 /run/keychain /etc/keychain /etc/keychain/entitlements.d
+    if has_systemd; then
+        "${as_root[@]}" systemctl daemon-reload
+        "${as_root[@]}" systemctl enable --quiet --now keychaind.socket
+        # A new version takes the place of one that runs.
+        "${as_root[@]}" systemctl try-restart keychaind.service
+        echo "keychaind starts with the first program that needs it. \`valet daemon adopt\` hands your keychain over to it."
+    else
+        "${as_root[@]}" install -d -m 700 -o keychain -g keychain /var/lib/keychain
+        "${as_root[@]}" chown keychain: /run/keychain
+        echo "systemd does not run here. Start keychaind as root with:"
+        echo "  setpriv --reuid keychain --regid keychain --clear-groups $prefix/libexec/keychaind &"
+    fi
+}
+
+# Needs no build products. The keychains stay, and so do the user who owns them and the registered programs.
+uninstall_all() {
+    if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now keychaind.socket keychaind.service 2>/dev/null || true; fi
+    "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/lib/systemd/system/keychaind.service" \
+        "$destination$prefix/lib/systemd/system/keychaind.socket" "$destination$prefix/lib/sysusers.d/keychaind.conf" \
+        "$destination$prefix/lib/tmpfiles.d/keychaind.conf"
+    if has_systemd; then "${as_root[@]}" systemctl daemon-reload; fi
+    echo "Removed keychaind from $destination$prefix."
+    if [ -z "$destination" ] && "${as_root[@]}" sh -c 'ls -A /var/lib/keychain 2>/dev/null' | grep -q .; then
+        echo "Keychains remain in /var/lib/keychain. Without keychaind their users cannot use them. To give them back, install it again, and run"
+        echo "\`valet daemon release\` for each user."
+    fi
+}
+
+case ${1:-} in
+    build) build ;;
+    install)
+        build
+        install_all
+        ;;
+    uninstall) uninstall_all ;;
+    *) echo "Usage: Scripts/install-daemon.sh build|install|uninstall" >&2; exit 2 ;;
+esac
