@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs an installed keychaind with a socket that systemd has made, in a mount namespace, and hands a keychain over to it and back.
+# Runs an installed keychaind with a socket that systemd has made, in a mount namespace, and hands a keychain over to it and back. Then a program with a
+# group of its own keeps a secret from the other programs of its user.
 #
 #   unshare --mount Scripts/check-daemon.sh INSTALLED FOLDER
 #
@@ -41,3 +42,36 @@ echo 54321 | "$valet" set luggage
 "$valet" daemon release >/dev/null || fail "The keychain was not given back: $(cat "$folder/log")"
 stop
 [ "$("$valet" get luggage)" = 54321 ] || fail "The keychain that was given back lacks a change."
+
+# A user, and a program of hers with a group of its own.
+here=/run/check
+mkdir -m 755 $here
+mkdir -m 700 $here/home $here/kept
+cp /etc/passwd /etc/group $here
+echo "check-user:x:61501:61501::$here/home:/bin/sh" >>$here/passwd
+printf 'check-user:x:61501:\ncheck-program:x:961:\n' >>$here/group
+mount --bind $here/passwd /etc/passwd
+mount --bind $here/group /etc/group
+chown 61501:61501 $here/home
+install -d -m 755 $here/entitlements
+echo '<plist><dict/></plist>' >$here/entitlements/check-program.entitlements
+install -m 755 "$valet" $here/valet
+install -m 2755 -g check-program "$valet" $here/program
+as_user() { env -u KEYCHAIN_HOME HOME=$here/home setpriv --reuid 61501 --regid 61501 --clear-groups "$@"; }
+
+"$installed/libexec/keychaind" --directory=$here/kept --entitlements=$here/entitlements 2>>"$folder/log" &
+service=$!
+for _ in $(seq 100); do [ ! -S /run/keychain/keychaind.sock ] || break; sleep 0.1; done
+chmod 666 /run/keychain/keychaind.sock
+as_user $here/valet daemon adopt >/dev/null || fail "The keychain of the user was not handed over: $(cat "$folder/log")"
+echo 12345 | as_user $here/program set luggage
+[ "$(as_user $here/program get luggage)" = 12345 ] || fail "The program does not have its secret."
+! as_user $here/valet get --app program luggage >/dev/null 2>&1 || fail "Another program has read the secret."
+# Another program of the user lays a trap: a keychain of its own in the place of the signpost.
+signpost=$(find $here/home -name keychain.db)
+as_user mv "$signpost" "$signpost.away"
+echo 54321 | as_user $here/program set luggage
+[ "$(as_user $here/program get luggage)" = 54321 ] || fail "The program does not use keychaind without the signpost."
+[ ! -e "$signpost" ] || fail "The program has made a keychain of its own."
+kill $service
+! as_user $here/program get luggage >/dev/null 2>&1 || fail "Without keychaind the program has read a secret."

@@ -1472,6 +1472,7 @@ def ipc_vectors():
         "an adoption": (65, optional(None) + fixed("store of a signpost", 16) + counted(b"keybag") + u64(3) + counted(fixed("secret", 32))),
         "rows": (66, optional(None) + listed([stored_row(None, None), stored_row(2.5, b"constraints")])),
         "a release": (69, optional(None) + u32(1000)),
+        "a different file": (73, optional(None)),
     }
     replies = {
         "done": b"\x00\x00",
@@ -1481,7 +1482,9 @@ def ipc_vectors():
         "not found": b"\x01\xff" + struct.pack("<i", -25300) + text("no item") + optional(None) * 3 + b"\x00" + optional(None) * 2,
     }
     replies["the last rows"] = b"\x00\x07" + listed([stored_row(None, None)]) + b"\x01"
-    replies["a prepared copy"] = b"\x00\x05\x03"
+    replies["a prepared copy"] = b"\x00\x05\x03" + optional(fixed("store of a signpost", 16))
+    replies["no keychain"] = b"\x00\x05\x00" + optional(None)
+    replies["a path"] = b"\x00\x08" + text("/var/lib/keychain/1000.aside-1")
     nonce = fixed("nonce", 16)
     large = b"\x00\x01" + listed([bytes([GENERIC_PASSWORD]) + item + counted(attributes) + bytes([AK]) + optional(None) + b"\x00"
                                  + optional(counted(fixed("a large secret", 150_000)))])

@@ -36,7 +36,8 @@ final class DaemonMessageTarget: FuzzTarget {
             .insertRows([row]),
         ]
         let replies: [Reply] = [
-            .done, .identified(.credential, accessGroups: ["a"]), .keptKeychain(.inUse), .rows([row], isLast: true),
+            .done, .identified(.credential, accessGroups: ["a"]), .keptKeychain(.inUse, storeID: nil), .path("/a"),
+            .rows([row], isLast: true),
             .items([
                 KeychainItem(
                     reference: PersistentReference(itemClass: .genericPassword, id: Identifier128(high: 1, low: 2)),

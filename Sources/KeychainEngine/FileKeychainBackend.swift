@@ -33,11 +33,25 @@ struct FileKeychainBackend: KeychainBackend {
     }
 
     func open(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
+        do throws(KeychainFailure) {
+            return try openWithoutHandover(creating: creating)
+        } catch {
+            // keychaind may have taken the keychain over since the store was opened. Then the key file is gone.
+            do throws(KeychainFailure) {
+                _ = try isStorePresent()
+            } catch let present {
+                if case .keptByDaemon = present.cause { throw present }
+            }
+            throw error
+        }
+    }
+
+    private func openWithoutHandover(creating: Bool) throws(KeychainFailure) -> OpenKeychain {
         if try isStorePresent() { return try openExisting() }
-        if let trace = try traceOfMissingStore() {
+        if let failure = try failureOfMissingStore() {
             // Another process may have published the store, and named its key file, after the first check.
             if try isStorePresent() { return try openExisting() }
-            throw missingStoreFailure(trace)
+            throw failure
         }
         guard creating else { throw Self.noKeychain }
         // If another process creates one at the same time, the slower process opens the keychain of the faster one.
@@ -273,10 +287,18 @@ struct FileKeychainBackend: KeychainBackend {
 
     private static var noKeychain: KeychainFailure { KeychainFailure(.itemNotFound, "there is no keychain yet") }
 
-    /// Throws `.itemNotFound` if there is no keychain, and `.notAvailable` if it is gone.
+    /// Throws `.itemNotFound` if there is no keychain, and `.notAvailable` if it is gone, or if keychaind keeps it.
     func requireStore() throws(KeychainFailure) {
         guard try !isStorePresent() else { return }
-        throw try traceOfMissingStore().map(missingStoreFailure) ?? Self.noKeychain
+        throw try failureOfMissingStore() ?? Self.noKeychain
+    }
+
+    /// Returns the failure for a path without a store at which there was one; nil if there was none.
+    private func failureOfMissingStore() throws(KeychainFailure) -> KeychainFailure? {
+        if let storeID = try KeptMark(configuration).storeID() {
+            return Signpost(storeID: storeID).failure(ofOpening: configuration.storePath)
+        }
+        return try traceOfMissingStore().map(missingStoreFailure)
     }
 
     /// Returns a file that shows that there was a store at the configured path; nil if there is none.

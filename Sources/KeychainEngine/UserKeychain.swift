@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 package import KeychainIPC
+internal import KeychainSystem
 internal import Synchronization
 
 /// The keychain of the process's user: a store in files of this user, or one that keychaind keeps.
@@ -8,6 +9,9 @@ internal import Synchronization
 /// The file at the store's path decides, and nothing else does: a store is opened by the engine of this process, and a signpost leads to
 /// keychaind. A call that meets a signpost is performed by keychaind, or fails. Without one, there is no cost: the signpost is met where the
 /// engine opens the store, and a process that has the store open notices that its file was replaced.
+///
+/// For a program with a group of its own keychaind decides, not the file: another program of the user could put a keychain of its own in the place of
+/// the signpost, and read there what this program stores.
 package final class UserKeychain: Sendable {
     /// A keychain with everything that both implementations offer.
     package typealias Implementation = Keychain & KeychainSessionProviding & KeychainAuthenticating & ObservableKeychain
@@ -20,17 +24,43 @@ package final class UserKeychain: Sendable {
     /// The engine of this process, for what keychaind does not offer.
     package let local: LocalKeychain
     private let connector: DaemonClient.Connector
-    /// Whether `kept` is set, which each call reads.
+    private let group: ProgramGroup
+    /// Whether `kept` is in use, which each call reads.
     private let isKept = Atomic(false)
     private let kept = Mutex<Kept?>(nil)
 
-    /// `connector` connects to keychaind; only tests have another one.
+    /// - Parameters:
+    ///   - local: The engine of this process.
+    ///   - connector: Connects to keychaind; only tests have another one.
+    ///   - group: The group of the program; only tests have another value.
     package init(
         _ local: LocalKeychain,
-        connector: @escaping DaemonClient.Connector = DaemonClient.connector(toSocketAt: DaemonClient.standardSocketPath)
+        connector: @escaping DaemonClient.Connector = DaemonClient.connector(toSocketAt: DaemonClient.standardSocketPath),
+        group: ProgramGroup = .ofThisProcess
     ) {
         self.local = local
         self.connector = connector
+        self.group = group
+    }
+
+    /// Whether the program runs with the group of its file.
+    ///
+    /// keychaind decides whether the group identifies the program.
+    package enum ProgramGroup: Sendable {
+        /// That of the process which has started it.
+        case none
+        /// A group of its own, which root has not registered.
+        case unregistered
+        /// A group that root has registered: the program uses no keychain without keychaind.
+        case registered
+
+        package static var ofThisProcess: ProgramGroup {
+            let group = CurrentProcess.effectiveGroupID
+            guard group != CurrentProcess.realGroupID else { return .none }
+            // A database that cannot be read makes no program less careful.
+            guard let entry = try? UserDatabase.group(group) else { return .registered }
+            return FileSystem.exists("\(DaemonClient.registrationDirectory)/\(entry.name).entitlements") ? .registered : .unregistered
+        }
     }
 
     /// Runs `body` on the keychain that the file at the store's path names.
@@ -39,57 +69,68 @@ package final class UserKeychain: Sendable {
     private func perform<Result>(
         _ body: (any Implementation) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        guard isKept.load(ordering: .acquiring) else {
+        var refusal: (storeID: StoreID, failure: KeychainFailure)?
+        // A second round follows a release, and a third one another adoption.
+        for _ in 0..<3 {
+            if let kept = try keptBeforeOpening() {
+                do throws(KeychainFailure) {
+                    return try body(kept.keychain)
+                } catch {
+                    // Also if keychaind is not there: it may have been removed after it released the keychain.
+                    guard error.cause == .notKept || error.cause == .missing && group != .registered else { throw error }
+                    refusal = (kept.storeID, error)
+                    isKept.store(false, ordering: .releasing)
+                }
+            }
             do throws(KeychainFailure) {
                 return try body(local)
             } catch {
                 guard case .keptByDaemon(let storeID) = error.cause else { throw error }
-                return try body(keep(storeID))
+                if let refusal, refusal.storeID == storeID { throw refusal.failure }
+                // After a power cut the former file could be there again, and would lack what keychaind acknowledges from now on.
+                try? FileSystem.flush(FileSystem.parent(of: local.configuration().storePath))
+                keep(storeID)
             }
         }
-        guard let keychain = kept.withLock({ $0?.keychain }) else { return try body(local) }
+        throw refusal?.failure ?? KeychainFailure(.notAvailable, "the keychain is being handed over again and again", cause: .busy)
+    }
+
+    /// Returns the keychain that keychaind keeps, as far as it is known without opening a file.
+    private func keptBeforeOpening() throws(KeychainFailure) -> Kept? {
+        if isKept.load(ordering: .acquiring) { return kept.withLock(\.self) }
+        guard group != .none, let storeID = try askedStoreID() else { return nil }
+        // The engine has not met the signpost, and would continue with the file that it has open after a release.
+        local.closeCurrent()
+        return keep(storeID)
+    }
+
+    /// Asks keychaind which keychain of the user it is in charge of; nil if it is in charge of none.
+    private func askedStoreID() throws(KeychainFailure) -> StoreID? {
         do throws(KeychainFailure) {
-            return try body(keychain)
+            let client = DaemonClient(entitlements: local.entitlements, connector: connector)
+            switch try DaemonHandover(client).keptKeychain() {
+            case (.inUse, let storeID), (.releasing, let storeID): return storeID
+            case (.nothing, _), (.incomplete, _), (.prepared, _): return nil
+            }
         } catch {
-            // Also if keychaind is not there: it may have been removed after it released the keychain.
-            guard error.cause == .notKept || error.cause == .missing else { throw error }
-            return try performReleased(refusal: error, body)
+            guard error.cause == .missing else { throw error }
+            guard group == .registered else { return nil }
+            throw KeychainFailure(
+                .notAvailable, "\(error.reason); this program is registered with keychaind, and uses no keychain without it",
+                cause: .missing)
         }
     }
 
-    /// Runs `body` after keychaind has refused a keychain that it does not keep.
-    ///
-    /// Throws `refusal` if the signpost leads there nevertheless.
-    private func performReleased<Result>(
-        refusal: KeychainFailure, _ body: (any Implementation) throws(KeychainFailure) -> Result
-    ) throws(KeychainFailure) -> Result {
-        let former = kept.withLock { $0?.storeID }
-        do throws(KeychainFailure) {
-            let result = try body(local)
-            isKept.store(false, ordering: .releasing)
-            return result
-        } catch {
-            guard case .keptByDaemon(let storeID) = error.cause else {
-                // The store was opened.
-                isKept.store(false, ordering: .releasing)
-                throw error
-            }
-            guard storeID != former else { throw refusal }
-            return try body(keep(storeID))
-        }
-    }
-
-    private func keep(_ storeID: StoreID) -> DaemonKeychain {
+    @discardableResult
+    private func keep(_ storeID: StoreID) -> Kept {
         kept.withLock { kept in
-            if let kept, kept.storeID == storeID {
-                isKept.store(true, ordering: .releasing)
-                return kept.keychain
-            }
-            let client = DaemonClient(entitlements: local.entitlements, storeID: storeID, connector: connector)
-            let keychain = DaemonKeychain(client)
-            kept = Kept(storeID: storeID, keychain: keychain)
-            isKept.store(true, ordering: .releasing)
-            return keychain
+            defer { isKept.store(true, ordering: .releasing) }
+            if let kept, kept.storeID == storeID { return kept }
+            let made = Kept(
+                storeID: storeID,
+                keychain: DaemonKeychain(DaemonClient(entitlements: local.entitlements, storeID: storeID, connector: connector)))
+            kept = made
+            return made
         }
     }
 
@@ -97,10 +138,11 @@ package final class UserKeychain: Sendable {
     ///
     /// Throws the errors of opening the keychain, but not `.itemNotFound`.
     package func keptKeychain() throws(KeychainFailure) -> DaemonKeychain? {
+        if group != .none, let storeID = try askedStoreID() { return keep(storeID).keychain }
         do throws(KeychainFailure) {
             try local.perform(creating: false) { _ in }
         } catch {
-            if case .keptByDaemon(let storeID) = error.cause { return keep(storeID) }
+            if case .keptByDaemon(let storeID) = error.cause { return keep(storeID).keychain }
             guard error.status == .itemNotFound else { throw error }
         }
         isKept.store(false, ordering: .releasing)

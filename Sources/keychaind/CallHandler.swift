@@ -18,6 +18,8 @@ final class CallHandler {
     private let process: Int32
     private let handovers: Handovers?
     private var handover: KeychainHandover?
+    /// Whether a keychain is being handed over on this connection.
+    var isHandingOver: Bool { handover != nil }
     /// Keeps the contexts that were used on this connection.
     private var usedContexts: [Identifier128: CounterpartContext] = [:]
 
@@ -85,7 +87,9 @@ final class CallHandler {
 
     private func performHandover(_ call: Call) throws(KeychainFailure) -> Reply? {
         switch call {
-        case .keptKeychain: return .keptKeychain(try required(handovers).keptKeychain())
+        case .keptKeychain:
+            let (kept, storeID) = try required(handovers).keptKeychain()
+            return .keptKeychain(kept, storeID: storeID)
         case .beginAdoption(let keys):
             handover = nil
             handover = try required(handovers).adopt(keys)
@@ -103,6 +107,10 @@ final class CallHandler {
         case .finishRelease:
             try required(handover).finishRelease()
             handover = nil
+        case .setReleasedAside:
+            let path = try required(handover).setReleasedAside()
+            handover = nil
+            return .path(path)
         default: return nil
         }
         return .done
@@ -157,7 +165,7 @@ final class CallHandler {
             contexts.invalidate(token, of: process)
         // The connection does that itself, or `performHandover`.
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
-            .prepareRelease, .finishRelease:
+            .prepareRelease, .finishRelease, .setReleasedAside:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done
@@ -185,7 +193,7 @@ extension Call {
 
 /// The handovers that a program may begin.
 struct Handovers {
-    let keptKeychain: () throws(KeychainFailure) -> KeptKeychain
+    let keptKeychain: () throws(KeychainFailure) -> (KeptKeychain, storeID: StoreID?)
     let adopt: (KeychainKeys) throws(KeychainFailure) -> KeychainHandover
     let release: (_ user: UInt32) throws(KeychainFailure) -> KeychainHandover
 }

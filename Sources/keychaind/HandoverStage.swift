@@ -26,18 +26,24 @@ struct HandoverStage {
         return try FileStatus.ifPresent(at: directory + "/keychain.db") == nil ? .nothing : .inUse
     }
 
-    /// Makes the directory for a copy of a store; removes an incomplete one in it, and a complete one of the same store.
-    ///
-    /// The complete copy of another store may be the only one.
-    func begin(_ storeID: StoreID) throws(KeychainFailure) {
+    /// Throws `.duplicateItem` unless the store can be copied to the directory.
+    func requireFree(for storeID: StoreID) throws(KeychainFailure) {
         switch try read() {
-        case .nothing: break
-        case .prepared where FileSystem.exists("\(directory)/keys/\(storeID.hexadecimal).key"):
-            try change(from: .prepared, to: .incomplete)
-            try removeFiles()
-        case .incomplete: try removeFiles()
+        case .nothing, .incomplete: return
+        // An adoption of the same store was interrupted before it put the signpost in place, or after that.
+        case .prepared where FileSystem.exists("\(directory)/keys/\(storeID.hexadecimal).key"): return
         case .inUse, .prepared, .releasing:
             throw KeychainFailure(.duplicateItem, "keychaind keeps a keychain of this user already", cause: .otherStore)
+        }
+    }
+
+    /// Makes the directory for a copy of a store; removes an incomplete one in it, and sets a complete one aside, which may be the only one.
+    func begin(_ storeID: StoreID) throws(KeychainFailure) {
+        try requireFree(for: storeID)
+        switch try read() {
+        case .prepared: _ = try setAside()
+        case .incomplete: try removeFiles()
+        case .nothing, .inUse, .releasing: break
         }
         try PrivateDirectory.make(directory)
         try naming { () throws(Errno) in
@@ -56,6 +62,30 @@ struct HandoverStage {
             }
             try FileSystem.flush(directory)
         }
+    }
+
+    /// Gives the directory another name, under which no program uses it; returns the path.
+    func setAside() throws(KeychainFailure) -> String {
+        for number in 1...Self.largestAsideCount {
+            let path = "\(directory).aside-\(number)"
+            guard !FileSystem.exists(path) else { continue }
+            try naming { () throws(Errno) in
+                try FileSystem.renameWithoutReplacing(directory, to: path)
+                try FileSystem.flush(FileSystem.parent(of: directory))
+            }
+            return path
+        }
+        throw KeychainFailure(
+            .allocate, "keychaind has set aside \(Self.largestAsideCount) keychains of this user: the administrator must remove some first")
+    }
+
+    /// So that a program cannot fill the disk.
+    private static let largestAsideCount = 8
+
+    /// Removes an incomplete copy, and its directory; best effort.
+    func removeIncomplete() {
+        guard (try? read()) == .incomplete, (try? removeFiles()) != nil else { return }
+        try? FileSystem.removeDirectory(directory)
     }
 
     /// Removes a keychain that was given back, and its directory.

@@ -14,18 +14,23 @@ final class KeychainHandover {
 
     private let keychains: UserKeychains
     private let user: UInt32
-    private let work: Work
+    /// Nil at the end.
+    private var work: Work?
     private var stage: HandoverStage { keychains.stage(ofUser: user) }
 
     /// Begins an adoption.
     ///
     /// Throws `.duplicateItem` if there is a keychain of the user.
     init(adopting keys: KeychainKeys, ofUser user: UInt32, _ keychains: UserKeychains) throws(KeychainFailure) {
-        try keychains.beginHandover(ofUser: user) {}
+        // Before programs are kept from the keychain, because any program can ask for this.
+        try keychains.stage(ofUser: user).requireFree(for: keys.storeID)
+        try KeychainImport.requireAuthentic(keys)
+        try keychains.beginHandover(ofUser: user)
         do throws(KeychainFailure) {
             try keychains.stage(ofUser: user).begin(keys.storeID)
             work = .adoption(try KeychainImport(keys, configuration: keychains.configuration(ofUser: user)))
         } catch {
+            keychains.stage(ofUser: user).removeIncomplete()
             keychains.endHandover(ofUser: user)
             throw error
         }
@@ -53,7 +58,12 @@ final class KeychainHandover {
         self.user = user
     }
 
-    deinit { keychains.endHandover(ofUser: user) }
+    deinit {
+        // Closes the store before programs can open it.
+        work = nil
+        stage.removeIncomplete()
+        keychains.endHandover(ofUser: user)
+    }
 
     func insert(_ rows: [HandedOverRow]) throws(KeychainFailure) { try adoption().insert(rows) }
 
@@ -71,14 +81,17 @@ final class KeychainHandover {
         switch work {
         case .adoption(let copy): try copy.forEachRow(add)
         case .release(let keychain): try keychain.forEachHandedOverRow(add)
+        case nil: throw Self.outOfOrder
         }
         try body(batch, true)
     }
 
     /// Closes the copy, which is used from the first program on whose signpost names it.
     func prepareAdoption() throws(KeychainFailure) {
-        try adoption().close()
+        let copy = try adoption()
         guard try stage.read() == .incomplete else { throw Self.outOfOrder }
+        try copy.close()
+        try copy.storeKeyFile()
         try stage.change(from: .incomplete, to: .prepared)
     }
 
@@ -97,12 +110,22 @@ final class KeychainHandover {
 
     /// Deletes the keychain, and its keys in the memory of this process.
     func finishRelease() throws(KeychainFailure) {
+        try closeReleased()
+        try stage.removeReleased()
+    }
+
+    /// Keeps the keychain under another name, because the file of the user differs from it; returns the path.
+    func setReleasedAside() throws(KeychainFailure) -> String {
+        try closeReleased()
+        return try stage.setAside()
+    }
+
+    private func closeReleased() throws(KeychainFailure) {
         guard try stage.read() == .releasing else { throw Self.outOfOrder }
         let keychain = try release()
         // Without a passcode nothing is held.
         do throws(KeychainFailure) { try keychain.lock(.everything) } catch {}
         keychain.close()
-        try stage.removeReleased()
     }
 
     private func adoption() throws(KeychainFailure) -> KeychainImport {

@@ -22,7 +22,7 @@ struct Keychaind: ParsableCommand {
     var directory = "/var/lib/keychain"
 
     @Option(help: ArgumentHelp("Read the entitlements of programs with a group of their own in this directory.", valueName: "path"))
-    var entitlements = "/etc/keychain/entitlements.d"
+    var entitlements = DaemonClient.registrationDirectory
 
     func validate() throws {
         for (option, path) in [("--socket", socket), ("--directory", directory), ("--entitlements", entitlements)]
@@ -34,6 +34,7 @@ struct Keychaind: ParsableCommand {
     func run() throws {
         let service: Service
         let keychains = UserKeychains(in: directory)
+        keychains.removeIncompleteCopies()
         let directory = RegistrationDirectory(entitlements)
         let services = SharedServices(
             beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },

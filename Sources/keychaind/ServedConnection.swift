@@ -17,6 +17,8 @@ struct SharedServices: Sendable {
     let contexts = ContextTable()
     /// Nil if no keychain is handed over.
     var keychains: UserKeychains?
+    /// How long a program may take between two steps of a handover.
+    var handoverTimeoutSeconds: UInt32 = 60
 }
 
 /// The use of a keychain by a connection, from the first call that needs it until the connection has ended.
@@ -105,7 +107,9 @@ final class ServedConnection: Sendable {
                 mayChangePasscode: identity.level == .credential, contexts: services.contexts, process: peer.processID,
                 handovers: handovers(services, endOthers)
             ) { () throws(KeychainFailure) in try use.keychain().with(entitlements: entitlements) }
-            if try performCalls(&buffer, handler) { try observe(&buffer, use, mayObserve) }
+            if try performCalls(&buffer, handler, handoverTimeoutSeconds: services.handoverTimeoutSeconds) {
+                try observe(&buffer, use, mayObserve)
+            }
         } catch {
             // The program has ended, or does not follow the protocol. Closing the connection is the answer to both.
         }
@@ -115,7 +119,7 @@ final class ServedConnection: Sendable {
     private func handovers(_ services: SharedServices, _ endOthers: @escaping (_ userID: UInt32) -> Void) -> Handovers? {
         guard let keychains = services.keychains else { return nil }
         return Handovers(
-            keptKeychain: { [peer] () throws(KeychainFailure) in try keychains.stage(ofUser: peer.userID).read() },
+            keptKeychain: { [peer] () throws(KeychainFailure) in try keychains.keptKeychain(ofUser: peer.userID) },
             adopt: { [peer] keys throws(KeychainFailure) in try KeychainHandover(adopting: keys, ofUser: peer.userID, keychains) },
             release: { [peer] user throws(KeychainFailure) in
                 guard peer.userID == 0 else {
@@ -166,12 +170,17 @@ final class ServedConnection: Sendable {
     // MARK: Calls
 
     /// Performs calls until the program ends the connection; returns true if it wants to observe changes from now on.
-    private func performCalls(_ buffer: inout MessageChannel.Buffer, _ handler: CallHandler) throws(MessageChannel.Failure) -> Bool {
+    private func performCalls(
+        _ buffer: inout MessageChannel.Buffer, _ handler: CallHandler, handoverTimeoutSeconds: UInt32
+    ) throws(MessageChannel.Failure) -> Bool {
         while true {
             state.withLock { $0 = .idle(sinceNanoseconds: MonotonicClock.nowNanoseconds()) }
+            // A program that has stopped would keep the others from the keychain.
+            let deadline = handler.isHandingOver ? Deadline.after(seconds: handoverTimeoutSeconds) : .never
             guard
                 var message = try receive(
-                    &buffer, limit: WireProtocol.largestRequestByteCount, until: .never, onPacket: { _ in state.withLock { $0 = .busy } })
+                    &buffer, limit: WireProtocol.largestRequestByteCount, until: deadline,
+                    onPacket: { _ in state.withLock { $0 = .busy } })
             else { return false }
             // The only reference to the bytes, so that these are wiped and not a copy.
             defer {

@@ -6,8 +6,7 @@ internal import Synchronization
 
 /// The keychains of all users, one directory each.
 ///
-/// A keychain that was adopted is used by programs whose signposts name it. Programs without a signpost can make another one, which the first
-/// write creates; `valet` and the libraries do not.
+/// A keychain gets here by its adoption, and is used by programs whose signposts name it.
 final class UserKeychains: Sendable {
     private struct Entry {
         let keychain: LocalKeychain
@@ -45,6 +44,8 @@ final class UserKeychains: Sendable {
     /// `.notKept`, while the keychain is handed over, for a user that the machine does not know, because a process of a container may have any
     /// number, and if the user database cannot be read.
     func beginUse(ofUser user: UInt32, storeID: StoreID?) throws(KeychainFailure) -> LocalKeychain {
+        // Otherwise any program could make a keychain here, and nothing else would use it.
+        guard let storeID else { throw Self.notKept }
         let keychain = try beginUse(ofUser: user)
         do throws(KeychainFailure) {
             try requireUsable(keychain, ofUser: user, storeID: storeID)
@@ -55,20 +56,18 @@ final class UserKeychains: Sendable {
         }
     }
 
-    private func requireUsable(_ keychain: LocalKeychain, ofUser user: UInt32, storeID: StoreID?) throws(KeychainFailure) {
-        if let storeID, state.withLock({ $0.entries[user]?.storeID == storeID }) { return }
+    private func requireUsable(_ keychain: LocalKeychain, ofUser user: UInt32, storeID: StoreID) throws(KeychainFailure) {
+        if state.withLock({ $0.entries[user]?.storeID == storeID }) { return }
         let stage = stage(ofUser: user)
         let kept = try stage.read()
-        switch (kept, storeID) {
-        case (.inUse, _), (.nothing, nil): break
-        case (.prepared, .some): break
-        case (.releasing, _):
+        switch kept {
+        case .inUse, .prepared: break
+        case .releasing:
             throw KeychainFailure(
                 .notAvailable, "keychaind was giving this keychain back when that was interrupted: run `valet daemon release` again as root"
             )
-        case (.nothing, _), (.incomplete, _), (.prepared, nil): throw Self.notKept
+        case .nothing, .incomplete: throw Self.notKept
         }
-        guard let storeID else { return }
         do throws(KeychainFailure) {
             guard try keychain.storeID() == storeID else { throw Self.notKept }
         } catch {
@@ -146,8 +145,10 @@ final class UserKeychains: Sendable {
     ///
     /// `endConnections` ends those that the user's programs have. Throws `.notAvailable` if one takes too long, or if the keychain is being handed
     /// over already.
-    func beginHandover(ofUser user: UInt32, endConnections: () -> Void) throws(KeychainFailure) {
+    func beginHandover(ofUser user: UInt32, endConnections: () -> Void = {}) throws(KeychainFailure) {
         try requireKnown(user)
+        // One of them may be adopting a keychain.
+        endConnections()
         try waitForHandover { state.withLock { $0.inHandover.insert(user).inserted } }
         endConnections()
         let deadline = Deadline.after(seconds: Self.handoverTimeoutSeconds)
@@ -166,6 +167,27 @@ final class UserKeychains: Sendable {
                 throw KeychainFailure(.notAvailable, "a program of the user has been using the keychain for too long", cause: .busy)
             }
             MonotonicClock.sleep(nanoseconds: 1_000_000)
+        }
+    }
+
+    /// Returns what there is of the keychain of a user, and its identifier if it is complete.
+    ///
+    /// Throws `.notAvailable` while it is handed over.
+    func keptKeychain(ofUser user: UInt32) throws(KeychainFailure) -> (KeptKeychain, storeID: StoreID?) {
+        let kept = try stage(ofUser: user).read()
+        switch kept {
+        case .nothing, .incomplete: return (kept, nil)
+        case .inUse, .prepared, .releasing:
+            let keychain = try beginUse(ofUser: user)
+            defer { endUse(ofUser: user) }
+            return (kept, try keychain.storeID())
+        }
+    }
+
+    /// Removes the copies that were not complete when keychaind ended; best effort.
+    func removeIncompleteCopies() {
+        for name in (try? FileSystem.names(in: directory)) ?? [] {
+            if let user = UInt32(name) { stage(ofUser: user).removeIncomplete() }
         }
     }
 

@@ -12,7 +12,7 @@ import Testing
 @testable import keychaind
 
 /// A keychain in a directory of its user, and keychaind as a process of its own.
-private struct Handover {
+struct Handover {
     let home: String
     let service: SpawnedService
 
@@ -21,7 +21,7 @@ private struct Handover {
             let home = directory + "/home"
             try FileManager.default.createDirectory(
                 atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-            let handover = Handover(home: home, service: try SpawnedService())
+            let handover = Handover(home: home, service: try SpawnedService(adopting: false))
             defer { handover.engine().forgetKeys() }
             try body(handover)
         }
@@ -32,14 +32,31 @@ private struct Handover {
     /// The user's directory of keychaind.
     var kept: String { "\(service.directory.path)/keychains/\(CurrentProcess.effectiveUserID)" }
 
+    /// Whether one of the files of the user opens a keychain.
+    var hasKeyFile: Bool {
+        get throws {
+            try FileManager.default.subpathsOfDirectory(atPath: home).contains { $0.contains(".key") && !$0.hasSuffix(".kept") }
+        }
+    }
+
+    /// The keychains that keychaind has set aside.
+    var asideCount: Int {
+        get throws {
+            try FileManager.default.contentsOfDirectory(atPath: service.directory.path + "/keychains").count { $0.contains(".aside-") }
+        }
+    }
+
     func engine() -> LocalKeychain { LocalKeychain(home: home) { $0.useTestPolicy(in: home) } }
 
     /// A program of the user that starts.
     func program() -> UserKeychain { UserKeychain(engine(), connector: connector) }
 
-    func takeBack() throws(KeychainFailure) -> HandoverReport {
-        let client = DaemonClient(entitlements: Entitlements(applicationIdentifier: ""), connector: connector)
-        return try engine().takeBack(ofUser: CurrentProcess.effectiveUserID, from: DaemonHandover(client))
+    func takeBack(_ reach: (HandoverPoint) -> Void = { _ in }) throws(KeychainFailure) -> HandoverReport {
+        try engine().takeBack(ofUser: CurrentProcess.effectiveUserID, from: connection(), reach: reach)
+    }
+
+    func connection() throws(KeychainFailure) -> DaemonHandover {
+        try DaemonHandover(DaemonClient(entitlements: Entitlements(applicationIdentifier: ""), connector: connector))
     }
 
     /// Runs the handover in a process of its own, which is killed at a point.
@@ -57,7 +74,7 @@ private struct Handover {
 }
 
 extension Keychain {
-    fileprivate func items() throws -> [KeychainItem] {
+    func items() throws -> [KeychainItem] {
         try copyMatching(
             MatchRequest(
                 query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: false,
@@ -97,7 +114,7 @@ struct HandoverTests {
             let report = try engine.handOver(to: handover.connector)
             #expect(report.rowCount == rows.count && report.constrainedCount == 1)
             #expect(try FileManager.default.contentsOfDirectory(atPath: handover.home).sorted() == ["keychain.db", "keys"])
-            #expect(try FileManager.default.contentsOfDirectory(atPath: handover.home + "/keys").isEmpty)
+            #expect(try !handover.hasKeyFile)
             let program = handover.program()
             #expect(try program.sessionStatus().isPasscodeSet)
             try program.unlock(try Passcode(text: "swordfish"), autoLock: .never)
@@ -145,10 +162,11 @@ struct HandoverTests {
             #expect(try (program.keptKeychain() != nil) == isPlaced)
             if isPlaced {
                 try handover.engine().finishHandover(of: try storeID(handover), to: handover.connector)
-                #expect(try FileManager.default.contentsOfDirectory(atPath: handover.home + "/keys").isEmpty)
+                #expect(try !handover.hasKeyFile)
             } else {
                 #expect(try handover.run("adopt") == .exited(0))
             }
+            #expect(try handover.asideCount == (point == .prepared ? 1 : 0))
             #expect(try handover.program().items().count == 2)
             #expect(try handover.program().value(of: "a") == "1")
             #expect(try handover.program().value(of: "b") == "2")
@@ -177,6 +195,8 @@ struct HandoverTests {
             }
             if point != .finished { #expect(try handover.run("release") == .exited(0)) }
             #expect(!FileManager.default.fileExists(atPath: handover.kept))
+            // The file has a change that keychaind does not know, so what keychaind has is not deleted.
+            #expect(try handover.asideCount == (point == .placed ? 1 : 0))
             #expect(try handover.program().keptKeychain() == nil)
             #expect(try handover.program().value(of: "a") == "1")
             #expect(try handover.program().items().count == (point == .prepared ? 1 : 2))
@@ -209,7 +229,7 @@ struct HandoverTests {
     @Test("Nothing that programs were told is stored gets lost while the keychain moves there and back")
     func writers() async throws {
         let directory = try TemporaryDirectory()
-        let service = try SpawnedService()
+        let service = try SpawnedService(adopting: false)
         let home = directory.path + "/home"
         try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         let handover = Handover(home: home, service: service)
@@ -265,7 +285,7 @@ struct HandoverTests {
             #expect(try other.secret(of: "a") == "2")
             // Its signpost is not that of the keychain that keychaind keeps.
             let client = DaemonClient(entitlements: Entitlements(applicationIdentifier: ""), connector: handover.connector)
-            #expect(throws: KeychainFailure(.notAvailable, "")) {
+            #expect(throws: KeychainFailure(.duplicateItem, "")) {
                 try other.takeBack(ofUser: CurrentProcess.effectiveUserID, from: DaemonHandover(client))
             }
             #expect(try handover.program().value(of: "a") == "1")
@@ -300,7 +320,7 @@ struct HandoverTests {
             // Another connection of the user cannot begin meanwhile, and nothing was adopted.
             let other = try DaemonHandover(client)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try other.beginAdoption(of: keys) }
-            #expect(try other.keptKeychain() == .incomplete)
+            #expect(try other.keptKeychain().0 == .incomplete)
             #expect(throws: KeychainFailure(.notAvailable, "")) { try service(handover, keys.storeID).sessionStatus() }
         }
     }

@@ -120,6 +120,7 @@ struct MessageVectorTests {
                 && rows[0].row.header.isSynchronizable && rows[0].row.header.classKeyGeneration == 7
                 && rows[0].row.header.attributeDigests.map(\.attribute) == [.account]
         case ("a release", .beginRelease(let user)): user == 1_000
+        case ("a different file", .setReleasedAside): true
         default: false
         }
     }
@@ -133,7 +134,9 @@ struct MessageVectorTests {
         case ("identified", .identified(let level, let groups)): level == .credential && groups == ["com.example.shared", "group:kc-demo"]
         case ("not found", .failure(let failure)): failure.status == .itemNotFound && response.password == Response.ContextPassword.none
         case ("the last rows", .rows(let rows, let isLast)): rows.count == 1 && isLast
-        case ("a prepared copy", .keptKeychain(let kept)): kept == .prepared
+        case ("a prepared copy", .keptKeychain(let kept, let storeID)): kept == .prepared && storeID != nil
+        case ("no keychain", .keptKeychain(let kept, let storeID)): kept == .nothing && storeID == nil
+        case ("a path", .path(let path)): path == "/var/lib/keychain/1000.aside-1"
         case ("in three packets", .items(let items)): items.first?.secret?.count == 150_000
         default: false
         }

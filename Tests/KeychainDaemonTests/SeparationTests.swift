@@ -2,6 +2,7 @@
 import Contracts
 import Foundation
 import KeychainCore
+import KeychainStore
 import KeychainTestSupport
 import Testing
 
@@ -53,7 +54,6 @@ struct SeparationTests {
     @Test("A program of the user can have the keychain adopted, and only root can take it back")
     func handover() throws {
         let machine = try Machine()
-        #expect(try machine.handOver("adopt", as: Machine.alice) == "moved 0")
         #expect(try machine.handOver("adopt", as: Machine.alice) == "failed -25291")
         #expect(try machine.run([machine.plainProgram], ["set", "note", "his"]) == "stored")
         #expect(try machine.handOver("release", as: Machine.alice) == "failed -34018")
@@ -125,6 +125,8 @@ private final class Machine {
 
     private let directory: TemporaryDirectory
     private let process: ChildProcess
+    /// The keychains that the users have handed over.
+    private var storeIDs: [UInt32: StoreID] = [:]
     private var socket: String { directory.path + "/run/socket" }
     var keychains: String { directory.path + "/keychains" }
     var registrations: String { directory.path + "/entitlements" }
@@ -141,7 +143,8 @@ private final class Machine {
             chmod 755 "$1"
             install -d -o \(Self.daemon) -m 755 "$1/run"
             install -d -o \(Self.daemon) -m 700 "$1/keychains"
-            install -d -o \(Self.alice) -m 700 "$1/home"
+            install -d -o \(Self.alice) -m 700 "$1/home-\(Self.alice)"
+            install -d -o \(Self.bob) -m 700 "$1/home-\(Self.bob)"
             install -d -m 755 "$1/entitlements"
             install -m 755 "$2" "$1/plain"
             install -m 2755 -g \(Self.group) "$2" "$1/grouped"
@@ -169,7 +172,14 @@ private final class Machine {
                 path + "/entitlements",
             ])
         try #require(waitUntil { FileManager.default.fileExists(atPath: path + "/run/socket") })
+        for user in [Self.alice, Self.bob] {
+            try #require(try handOver("adopt", as: user) == "moved 0")
+            let signpost = FileManager.default.contents(atPath: home(of: user) + "/keychain.db").map(Array.init).flatMap(Signpost.init)
+            storeIDs[user] = try #require(signpost).storeID
+        }
     }
+
+    private func home(of user: UInt32) -> String { "\(directory.path)/home-\(user)" }
 
     /// The options of unshare for a mount namespace with the machine's user database.
     private static func namespace(_ path: String) -> [String] {
@@ -194,14 +204,15 @@ private final class Machine {
     func run(
         _ program: [String], _ action: [String], declaring group: String = "declared", as user: UInt32 = alice, _ identities: [String] = []
     ) throws -> String {
-        let output = try execute(program + ["use-daemon", socket, group] + action, as: user, identities).output
+        let storeID = try #require(storeIDs[user]).hexadecimal
+        let output = try execute(program + ["use-daemon", socket, storeID, group] + action, as: user, identities).output
         let words = output.split(whereSeparator: \.isNewline).first?.split(separator: " ") ?? []
         return words.first == "failed" ? words.prefix(2).joined(separator: " ") : words.joined(separator: " ")
     }
 
     /// Hands a keychain over, and returns the line that the program prints, of a failure the status alone.
     func handOver(_ direction: String, as user: UInt32) throws -> String {
-        let output = try execute([plainProgram, "hand-over", directory.path + "/home", socket, direction, "none"], as: user).output
+        let output = try execute([plainProgram, "hand-over", home(of: user), socket, direction, "none"], as: user).output
         let words = output.split(whereSeparator: \.isNewline).first?.split(separator: " ") ?? []
         return words.prefix(2).joined(separator: " ")
     }

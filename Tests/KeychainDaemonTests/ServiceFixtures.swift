@@ -23,12 +23,13 @@ final class InProcessService: Sendable {
     }
 
     /// With the keychains of all users in a directory.
-    convenience init(keychainsIn directory: String) throws {
+    convenience init(keychainsIn directory: String, handoverTimeoutSeconds: UInt32 = 60) throws {
         let keychains = UserKeychains(in: directory)
         try self.init(
             SharedServices(
                 beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },
-                endUse: { keychains.endUse(ofUser: $0) }, identify: { _, declared in (.anyProgram, declared) }))
+                endUse: { keychains.endUse(ofUser: $0) }, identify: { _, declared in (.anyProgram, declared) }, keychains: keychains,
+                handoverTimeoutSeconds: handoverTimeoutSeconds))
     }
 
     private init(_ services: SharedServices) throws {
@@ -43,10 +44,11 @@ final class InProcessService: Sendable {
     deinit { service.end() }
 
     /// A client, which keeps the service running.
-    func client(_ identifier: String = "app") -> DaemonKeychain {
+    func client(_ identifier: String = "app", storeID: StoreID? = nil) -> DaemonKeychain {
         let connector = DaemonClient.connector(toSocketAt: path)
         return DaemonKeychain(
-            DaemonClient(entitlements: Entitlements(applicationIdentifier: identifier)) { [self] deadline throws(KeychainFailure) in
+            DaemonClient(entitlements: Entitlements(applicationIdentifier: identifier), storeID: storeID) {
+                [self] deadline throws(KeychainFailure) in
                 try withExtendedLifetime(self) { () throws(KeychainFailure) in try connector(deadline) }
             })
     }
@@ -56,16 +58,20 @@ final class InProcessService: Sendable {
 final class SpawnedService {
     let directory: TemporaryDirectory
     private(set) var process: ChildProcess
+    /// The keychain that the user has handed over; nil if none.
+    private(set) var storeID: StoreID?
 
     var path: String { directory.path + "/socket" }
     var registrations: String { directory.path + "/entitlements" }
 
-    init() throws {
+    init(adopting: Bool = true) throws {
         directory = try TemporaryDirectory()
         process = try Self.start(in: directory.path)
+        guard adopting else { return }
+        storeID = try LocalKeychain(home: directory.path + "/home").handOver(to: DaemonClient.connector(toSocketAt: path)).storeID
     }
 
-    func client(_ identifier: String = "app") -> DaemonKeychain { DaemonKeychain.test(path, identifier) }
+    func client(_ identifier: String = "app") -> DaemonKeychain { DaemonKeychain.test(path, identifier, storeID: storeID) }
 
     /// Ends the process and starts it again.
     func restart(with signal: Int32) throws -> ChildProcess.Ending {
@@ -93,10 +99,11 @@ final class SpawnedService {
 }
 
 extension DaemonKeychain {
-    static func test(_ path: String, _ identifier: String) -> DaemonKeychain {
+    static func test(_ path: String, _ identifier: String, storeID: StoreID?) -> DaemonKeychain {
         DaemonKeychain(
             DaemonClient(
-                entitlements: Entitlements(applicationIdentifier: identifier), connector: DaemonClient.connector(toSocketAt: path)))
+                entitlements: Entitlements(applicationIdentifier: identifier), storeID: storeID,
+                connector: DaemonClient.connector(toSocketAt: path)))
     }
 }
 

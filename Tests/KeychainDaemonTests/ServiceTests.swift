@@ -225,7 +225,7 @@ struct KeychaindTests {
     @Test("Without it every call fails at once, and nothing else is used instead")
     func absent() throws {
         try withTemporaryDirectory { directory in
-            let client = DaemonKeychain.test(directory + "/socket", "app")
+            let client = DaemonKeychain.test(directory + "/socket", "app", storeID: .random())
             #expect(throws: KeychainFailure(.notAvailable, "")) { try client.set("a", "1") }
             #expect(throws: KeychainFailure(.notAvailable, "")) { try client.value(of: "a") }
         }
@@ -238,7 +238,7 @@ struct KeychaindTests {
                 "/bin/sh",
                 [
                     "-c", "ulimit -n 64; exec \"$@\"", "sh", try BuiltProgram.path(of: "KeychainTestChild"), "use-daemon",
-                    directory + "/socket", "group", "attempts",
+                    directory + "/socket", StoreID.random().hexadecimal, "group", "attempts",
                 ]
             ).output
             #expect(output == "failed by missing\n")
@@ -301,13 +301,13 @@ struct KeychaindKillTests {
     @Test("Nothing that was acknowledged is lost, what was not is reported as unknown, and no call hangs")
     func kills() async throws {
         let service = try SpawnedService()
-        let path = service.path
+        let (path, storeID) = (service.path, service.storeID)
         let isEnding = Mutex(false)
         let acknowledgedCount = Mutex(0)
         // Eight programs, each with connections of its own.
         let writers = (0..<8).map { writer in
             { @Sendable () -> [Write] in
-                let client = DaemonKeychain.test(path, "app")
+                let client = DaemonKeychain.test(path, "app", storeID: storeID)
                 var writes: [Write] = []
                 while !isEnding.withLock({ $0 }) {
                     let write = "\(writer)-\(writes.count)"

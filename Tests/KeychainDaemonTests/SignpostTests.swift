@@ -47,9 +47,9 @@ struct SignpostTests {
         try withTemporaryDirectory { directory in
             let keychains = directory + "/keychains"
             let service = try InProcessService(keychainsIn: keychains)
-            // The first write through keychaind creates the store.
-            try service.client("KeychainTestChild").set("a", "kept")
-            let storeID = try LocalKeychain(home: "\(keychains)/\(CurrentProcess.effectiveUserID)").storeID()
+            let storeID = try LocalKeychain(home: directory + "/adopted").handOver(to: DaemonClient.connector(toSocketAt: service.path))
+                .storeID
+            try service.client("KeychainTestChild", storeID: storeID).set("a", "kept")
             try FileManager.default.createDirectory(
                 atPath: directory + "/home", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
             try body(Places(home: directory + "/home", service: service, storeID: storeID))
@@ -63,7 +63,7 @@ struct SignpostTests {
             let program = places.program()
             #expect(try program.value(of: "a") == "kept")
             try program.set("b", "new")
-            #expect(try places.service.client("KeychainTestChild").value(of: "b") == "new")
+            #expect(try places.service.client("KeychainTestChild", storeID: places.storeID).value(of: "b") == "new")
             #expect(try program.sessionStatus().isPasscodeSet == false)
             #expect(try FileManager.default.contentsOfDirectory(atPath: places.home) == ["keychain.db"])
         }
@@ -77,7 +77,7 @@ struct SignpostTests {
             #expect(try program.value(of: "a") == "in the file")
             try places.putSignpost()
             try program.set("c", "after")
-            #expect(try places.service.client("KeychainTestChild").value(of: "c") == "after")
+            #expect(try places.service.client("KeychainTestChild", storeID: places.storeID).value(of: "c") == "after")
             #expect(try program.value(of: "a") == "kept")
         }
     }
@@ -144,7 +144,7 @@ struct SignpostTests {
             try places.putSignpost()
             #expect(waitUntil { count.withLock { $0 } > 0 })
             let before = count.withLock { $0 }
-            try places.service.client("KeychainTestChild").set("a", "2")
+            try places.service.client("KeychainTestChild", storeID: places.storeID).set("a", "2")
             #expect(waitUntil { count.withLock { $0 } > before })
             observation.cancel()
         }

@@ -4,29 +4,30 @@ import KeychainCore
 import KeychainIPC
 
 extension ChildCommand {
-    /// SOCKET DECLARED-GROUP ACTION [ARGUMENT ...]: uses the keychain that keychaind keeps, and prints the result of the action.
+    /// SOCKET STORE-ID DECLARED-GROUP ACTION [ARGUMENT ...]: uses the keychain that keychaind keeps, and prints the result of the action.
     ///
     /// The actions are `identity`, `get ACCOUNT`, `set ACCOUNT VALUE`, `find GROUP`, `add GROUP`, and `attempts`: many calls, and why they
     /// have failed.
     static func useDaemon(_ arguments: [String]) throws {
-        guard arguments.count > 2 else { throw BadArguments() }
+        guard arguments.count > 3, let storeID = StoreID(hexadecimal: arguments[1]) else { throw BadArguments() }
+        let (declared, action) = (arguments[2], Array(arguments[3...]))
         let keychain = DaemonKeychain(
             DaemonClient(
-                entitlements: Entitlements(applicationIdentifier: "any", keychainAccessGroups: [arguments[1]]),
+                entitlements: Entitlements(applicationIdentifier: "any", keychainAccessGroups: [declared]), storeID: storeID,
                 connector: DaemonClient.connector(toSocketAt: arguments[0])))
-        switch arguments[2] {
+        switch action[0] {
         case "identity":
             let identity = try keychain.identity()
             say("level \(identity.level.rawValue) \(identity.accessGroups.joined(separator: " "))")
         case "set":
-            _ = try keychain.add(item(arguments[3], arguments[4], in: nil))
+            _ = try keychain.add(item(action[1], action[2], in: nil))
             say("stored")
         case "add":
-            _ = try keychain.add(item("account", "value", in: arguments[3]))
+            _ = try keychain.add(item("account", "value", in: action[1]))
             say("stored")
         case "find", "get":
             var query = ItemQuery(itemClass: .genericPassword)
-            query.attributes[arguments[2] == "find" ? .accessGroup : .account] = .string(arguments[3])
+            query.attributes[action[0] == "find" ? .accessGroup : .account] = .string(action[1])
             let items = try keychain.copyMatching(MatchRequest(query: query, includesSecrets: true))
             say("found \(String(decoding: items.first?.secret ?? Data(), as: UTF8.self))")
         case "attempts":

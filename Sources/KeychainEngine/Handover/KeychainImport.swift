@@ -6,53 +6,57 @@ internal import KeychainSystem
 
 /// A store that is made of what another keeper of the keychain hands over.
 ///
-/// The rows and the keybag are inserted as they are. The store is new: its structure, its state, and its anchors are its own, so no file of
-/// another user is ever opened as a database.
+/// The rows and the keybag are inserted as they are. The store is new: its structure and its state are its own, so no file of another user is ever
+/// opened as a database. Its keys are in the memory of this process alone until `storeKeyFile`: an unfinished copy opens nothing.
 package final class KeychainImport {
-    private let keychain: LocalKeychain
-    private let generation: UInt64
-    let configuration: KeychainConfiguration
+    private let keys: KeychainKeys
+    private let configuration: KeychainConfiguration
+    private let store: SQLiteItemStore
 
-    /// Creates the store without rows, with the device secret in a key file.
+    /// Creates the store without rows.
     ///
-    /// Throws `.decode` if the keybag is not authentic, or belongs to another protector or store, and the errors of creating the store.
+    /// Throws as `open` does, `.duplicateItem` if there is a store, and the errors of creating one.
     package init(_ keys: KeychainKeys, configuration: KeychainConfiguration) throws(KeychainFailure) {
+        self.keys = keys
         self.configuration = configuration
-        generation = keys.keybagGeneration
-        let keybag: OpenKeybag
-        do throws(KeychainFailure) {
-            keybag = try OpenKeybag(copies: [keys.keybag], storeID: keys.storeID, deviceSecret: keys.deviceSecret.secret)
-        } catch {
-            throw Self.unusable
-        }
-        guard keybag.document.generation == keys.keybagGeneration, keybag.document.protector.kind == .keyFile else { throw Self.unusable }
-        let keyFile = KeyFile(directory: configuration.keyDirectory, storePath: configuration.storePath)
-        try keyFile.createDirectory()
-        try keyFile.prepare(keys.deviceSecret.secret, for: keys.storeID)
-        let state = StoreState.initial(keybagDigest: keybag.stateCipher.digest(ofKeybag: keys.keybag))
+        let path = configuration.storePath
+        let new = try Self.open(keys)
+        let state = StoreState.initial(keybagDigest: new.stateCipher.digest(ofKeybag: keys.keybag))
         let outcome = try SQLiteItemStore.create(
-            at: configuration.storePath, storeID: keys.storeID, keybag: keys.keybag, generation: keys.keybagGeneration,
-            state: keybag.stateCipher.seal(state), options: configuration.storeOptions)
-        guard outcome == .created else {
-            keyFile.discard(for: keys.storeID)
-            throw KeychainFailure(.duplicateItem, "there is a keychain at \(configuration.storePath)", path: configuration.storePath)
-        }
-        try keyFile.confirm(for: keys.storeID)
-        keychain = LocalKeychain(configuration: configuration, entitlements: Entitlements(applicationIdentifier: ""))
+            at: path, storeID: keys.storeID, keybag: keys.keybag, generation: keys.keybagGeneration,
+            state: new.stateCipher.seal(state), options: configuration.storeOptions)
+        guard outcome == .created else { throw KeychainFailure(.duplicateItem, "there is a keychain at \(path)", path: path) }
+        store = try SQLiteItemStore(openingAt: path, options: configuration.storeOptions)
+        let stored = try store.keybag()
+        let keybag = try Self.open(keys, copies: stored.copies)
+        try store.protect(with: keybag.stateCipher, rowCipher: keybag.cipher, using: keybag.usedCopy, anchorPaths: [])
     }
 
-    private static var unusable: KeychainFailure {
-        KeychainFailure(.decode, "the keybag that was handed over is not authentic", subject: .keybag, cause: .malformed)
+    deinit { store.close() }
+
+    /// Opens the keybag that is handed over.
+    ///
+    /// Throws `.decode` if it is not authentic, or belongs to another protector or store.
+    package static func requireAuthentic(_ keys: KeychainKeys) throws(KeychainFailure) { _ = try open(keys) }
+
+    private static func open(_ keys: KeychainKeys, copies: [[UInt8]]? = nil) throws(KeychainFailure) -> OpenKeybag {
+        let unusable = KeychainFailure(.decode, "the keybag that was handed over is not authentic", subject: .keybag, cause: .malformed)
+        let keybag: OpenKeybag
+        do throws(KeychainFailure) {
+            keybag = try OpenKeybag(copies: copies ?? [keys.keybag], storeID: keys.storeID, deviceSecret: keys.deviceSecret.secret)
+        } catch {
+            throw unusable
+        }
+        guard keybag.document.generation == keys.keybagGeneration, keybag.document.protector.kind == .keyFile else { throw unusable }
+        return keybag
     }
 
     /// Inserts rows behind those that the store has, in one transaction.
     package func insert(_ rows: [HandedOverRow]) throws(KeychainFailure) {
-        try keychain.perform(creating: false) { opened throws(KeychainFailure) in
-            let outcome = try opened.store.write(ifKeybagGeneration: generation) { writing throws(KeychainFailure) in
-                for row in rows { try Self.insert(row, writing) }
-            }
-            guard case .written = outcome else { throw SealedKeychain.keybagChanged }
+        let outcome = try store.write(ifKeybagGeneration: keys.keybagGeneration) { writing throws(KeychainFailure) in
+            for row in rows { try Self.insert(row, writing) }
         }
+        guard case .written = outcome else { throw SealedKeychain.keybagChanged }
     }
 
     private static func insert(_ handedOver: HandedOverRow, _ writing: any ItemWriting) throws(KeychainFailure) {
@@ -69,15 +73,18 @@ package final class KeychainImport {
 
     /// Calls `body` with each row of the store, in the order of their insertion.
     package func forEachRow(_ body: (HandedOverRow) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
-        try keychain.forEachHandedOverRow(body)
+        try store.read { reading throws(KeychainFailure) in try HandedOverRow.forEach(in: reading, body) }
     }
 
-    /// Closes the store, whose content is then in one file, and flushes its directory.
+    /// Closes the store, whose content is then in one file, and flushes it.
     package func close() throws(KeychainFailure) {
-        keychain.closeCurrent()
+        store.close()
         let path = configuration.storePath
+        // Otherwise a power cut, or moving the file, would lose what SQLite could not move into it.
         for suffix in ["-wal", "-journal"] where try FileStatus.ifPresent(at: path + suffix).map({ $0.byteCount > 0 }) ?? false {
-            throw KeychainFailure(.notAvailable, "the copy \(path) is used by another program", path: path, subject: .store)
+            throw KeychainFailure(
+                .notAvailable, "the changes in \(path + suffix) could not be moved to the copy of the keychain: is there free space?",
+                path: path, subject: .store)
         }
         do throws(Errno) {
             try FileSystem.flush(path)
@@ -86,40 +93,12 @@ package final class KeychainImport {
             throw FileSystem.creationFailure(error, in: FileSystem.parent(of: path))
         }
     }
-}
 
-extension LocalKeychain {
-    /// Returns what opens the keychain, without its rows.
-    ///
-    /// Throws `.unimplemented` if it cannot be handed over: while synchronization is on, and with another protector than a key file.
-    package func keysForHandover() throws(KeychainFailure) -> KeychainKeys {
-        try performOnCurrentKeybag { opened throws(KeychainFailure) in try opened.keysForHandover() }
-    }
-
-    /// Calls `body` with each row, in the order in which another store inserts them.
-    package func forEachHandedOverRow(_ body: (HandedOverRow) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
-        try perform(creating: false) { opened throws(KeychainFailure) in
-            try opened.store.read { reading throws(KeychainFailure) in try HandedOverRow.forEach(in: reading, body) }
-        }
-    }
-}
-
-extension OpenKeychain {
-    func keysForHandover() throws(KeychainFailure) -> KeychainKeys {
-        guard try !fileStore().isSynchronizing() else {
-            throw KeychainFailure(
-                .unimplemented,
-                "this keychain is synchronized, which keychaind does not do: leave the circle with `valet sync leave` first, and nothing is lost"
-            )
-        }
-        guard protector.kind == .keyFile, let keybagCopy = keybag.usedCopy.copies.first else {
-            throw KeychainFailure(
-                .unimplemented,
-                "the protector of this keychain is \(protector.kind.name), which keychaind cannot use: run `valet protector set keyFile` first"
-            )
-        }
-        return KeychainKeys(
-            storeID: keybag.storeID, keybag: keybagCopy, keybagGeneration: keybag.keybagGeneration,
-            deviceSecret: SharedSecretBytes(try deviceSecret()))
+    /// Stores the device secret in the key file of the configuration.
+    package func storeKeyFile() throws(KeychainFailure) {
+        let keyFile = KeyFile(directory: configuration.keyDirectory, storePath: configuration.storePath)
+        try keyFile.createDirectory()
+        try keyFile.prepare(keys.deviceSecret.secret, for: keys.storeID)
+        try keyFile.confirm(for: keys.storeID)
     }
 }

@@ -17,6 +17,8 @@ package struct HandoverReport: Sendable {
     package var rowCount = 0
     /// How many of them need a person for each use, whom keychaind cannot ask.
     package var constrainedCount = 0
+    /// Where keychaind keeps its copy of a keychain that was released, because it differs from the file in its place; nil if it keeps none.
+    package var keptCopyPath: String?
 }
 
 extension LocalKeychain {
@@ -29,9 +31,9 @@ extension LocalKeychain {
     /// 2. keychaind makes the copy durable.
     /// 3. The signpost takes the place of the file.
     /// 4. The first program whose signpost names the copy makes keychaind use it. Here this process does.
-    /// 5. The key file and the anchors are removed.
+    /// 5. A mark in the directory of key files takes the place of the key file and the anchors.
     ///
-    /// Until step 3 the file is the keychain, and another attempt replaces the copy.
+    /// Until step 3 the file is the keychain, and another attempt makes another copy.
     ///
     /// - Parameters:
     ///   - connector: Connects to keychaind.
@@ -79,24 +81,25 @@ extension LocalKeychain {
 
     /// Makes keychaind use the keychain to which the signpost points, and removes what is left of it here.
     ///
-    /// Also completes a handover that was interrupted.
+    /// Also completes a handover that was interrupted, and puts a lost signpost back.
     package func finishHandover(of storeID: StoreID, to connector: @escaping DaemonClient.Connector) throws(KeychainFailure) {
         let client = DaemonClient(entitlements: Self.noEntitlements, storeID: storeID, connector: connector)
         _ = try client.connect(until: .after(seconds: 30))
+        try Signpost(storeID: storeID).restore(at: try configuration().storePath)
         try removeFilesAfterHandover(of: storeID)
     }
 
     /// Removes what is left of a keychain that keychaind keeps: keys in the kernel's keyring, the key file, and the anchors.
     private func removeFilesAfterHandover(of storeID: StoreID) throws(KeychainFailure) {
         backend.removeHeldKeys(.everything)
-        let directory = try configuration().keyDirectory
+        let configuration = try configuration()
+        let mark = KeptMark(configuration)
+        try mark.write(storeID)
+        let directory = configuration.keyDirectory
+        let names = configuration.anchorPaths(for: storeID) + [".key", ".key.new"].map { "\(directory)/\(storeID.hexadecimal)\($0)" }
         do throws(Errno) {
-            // The key file, under each of its names, and the anchors.
-            for name in try FileSystem.names(in: directory) where name.hasPrefix(storeID.hexadecimal + ".") {
-                try FileSystem.unlink("\(directory)/\(name)")
-            }
+            for name in names { try FileSystem.unlink(name) }
             try FileSystem.flush(directory)
-        } catch .notFound {
         } catch {
             throw KeychainFailure(
                 .notAvailable, "keychaind keeps the keychain, but its key file in \(directory) could not be removed: \(error)",
@@ -104,7 +107,7 @@ extension LocalKeychain {
         }
     }
 
-    private static var noEntitlements: Entitlements { Entitlements(applicationIdentifier: "") }
+    static var noEntitlements: Entitlements { Entitlements(applicationIdentifier: "") }
 
     private func requireSound() throws(KeychainFailure) {
         let report = try verify(purgingQuarantine: false)
@@ -137,13 +140,13 @@ extension LocalKeychain {
         return report
     }
 
-    fileprivate static var isDifferent: KeychainFailure {
+    static var isDifferent: KeychainFailure {
         KeychainFailure(.internal, "the copy of the keychain differs from the original, so it is not used", subject: .store)
     }
 }
 
-/// Rows that are sent together.
-private struct RowBatch {
+/// Rows that are sent, or inserted, together.
+struct RowBatch {
     private(set) var rows: [HandedOverRow] = []
     private var byteCount = 0
 
@@ -158,118 +161,37 @@ private struct RowBatch {
 }
 
 extension LocalKeychain {
-    /// Takes the keychain back from keychaind, in the place of its signpost; for root, or a process that was root when it connected.
+    /// Returns what opens the keychain, without its rows.
     ///
-    /// No program can use the keychain meanwhile. At any interruption either keychaind or the file has it. Between the last two steps of
-    /// keychaind, programs of the user are refused until the release is repeated.
-    ///
-    /// - Parameters:
-    ///   - user: The user of the keychain, as whom this process runs.
-    ///   - handover: A connection to keychaind.
-    ///   - reach: Called at each point. For tests.
-    /// - Returns: What was moved.
-    /// - Throws: `.itemNotFound` if keychaind keeps no keychain of the user, `.missingEntitlement` for a process that was not root,
-    ///   `.notAvailable` if there is no signpost to the keychain, and the errors of the store and of keychaind.
-    package func takeBack(
-        ofUser user: UInt32, from handover: DaemonHandover, reach: (HandoverPoint) -> Void = { _ in }
-    ) throws(KeychainFailure) -> HandoverReport {
-        let configuration = try configuration()
-        let path = configuration.storePath
-        var signpost: StoreID?
-        do throws(KeychainFailure) {
-            try perform(creating: false) { _ in }
-        } catch {
-            guard case .keptByDaemon(let storeID) = error.cause else { throw error.status == .itemNotFound ? Self.noSignpost(path) : error }
-            signpost = storeID
-        }
-        let keys = try handover.beginRelease(ofUser: user)
-        var report = HandoverReport(storeID: keys.storeID)
-        guard let signpost else {
-            // The file is in place already if only the last step was interrupted, which keychaind knows.
-            guard try storeID() == keys.storeID else { throw Self.noSignpost(path) }
-            do throws(KeychainFailure) { try handover.finishRelease() } catch {
-                throw error.status == .parameter ? Self.noSignpost(path) : error
-            }
-            ReleaseDirectory.removeLeftovers(for: path)
-            return report
-        }
-        guard signpost == keys.storeID else { throw Self.noSignpost(path) }
-        let directory = try ReleaseDirectory(for: path)
-        var copyConfiguration = configuration
-        copyConfiguration.storePath = directory.path + "/keychain.db"
-        copyConfiguration.keyDirectory = directory.path + "/keys"
-        let copy = try KeychainImport(keys, configuration: copyConfiguration)
-        var batch = RowBatch()
-        let rows = try handover.rows()
-        while let row = try rows.next() {
-            report.rowCount += 1
-            if let rows = batch.add(row) { try copy.insert(rows) }
-        }
-        try copy.insert(batch.rows)
-        let originals = try handover.rows()
-        try copy.forEachRow { row throws(KeychainFailure) in
-            guard try originals.next() == row else { throw Self.isDifferent }
-        }
-        guard try originals.next() == nil else { throw Self.isDifferent }
-        try copy.close()
-        reach(.rowsCopied)
-        let keyFile = KeyFile(directory: configuration.keyDirectory, storePath: path)
-        try keyFile.createDirectory()
-        for anchor in configuration.anchorPaths(for: keys.storeID) { FileSystem.tryUnlink(anchor) }
-        try keyFile.prepareMove(keys.deviceSecret.secret, for: keys.storeID)
-        try handover.prepareRelease()
-        reach(.prepared)
-        do throws(Errno) {
-            try FileSystem.rename(copyConfiguration.storePath, to: path)
-            try FileSystem.flush(FileSystem.parent(of: path))
-        } catch {
-            throw FileSystem.creationFailure(error, in: FileSystem.parent(of: path))
-        }
-        reach(.placed)
-        try keyFile.confirm(for: keys.storeID)
-        try handover.finishRelease()
-        directory.remove()
-        reach(.finished)
-        return report
+    /// Throws `.unimplemented` if it cannot be handed over: while synchronization is on, and with another protector than a key file.
+    package func keysForHandover() throws(KeychainFailure) -> KeychainKeys {
+        try performOnCurrentKeybag { opened throws(KeychainFailure) in try opened.keysForHandover() }
     }
 
-    private static func noSignpost(_ path: String) -> KeychainFailure {
-        KeychainFailure(
-            .notAvailable, "there is no signpost at \(path) to the keychain that keychaind keeps for this user",
-            path: path,
-            subject: .store)
+    /// Calls `body` with each row, in the order in which another store inserts them.
+    package func forEachHandedOverRow(_ body: (HandedOverRow) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        try perform(creating: false) { opened throws(KeychainFailure) in
+            try opened.store.read { reading throws(KeychainFailure) in try HandedOverRow.forEach(in: reading, body) }
+        }
     }
 }
 
-/// A directory beside a keychain in which its copy is made.
-private struct ReleaseDirectory {
-    let path: String
-
-    private static let prefix = ".release-"
-
-    /// Removes the directories that interrupted releases have left, of which keychaind begins one at a time.
-    init(for storePath: String) throws(KeychainFailure) {
-        Self.removeLeftovers(for: storePath)
-        path = "\(FileSystem.parent(of: storePath))/\(Self.prefix)\(Identifier128.random().hexadecimal)"
-        try PrivateDirectory.make(path)
-    }
-
-    private init(path: String) {
-        self.path = path
-    }
-
-    static func removeLeftovers(for storePath: String) {
-        let parent = FileSystem.parent(of: storePath)
-        for name in (try? FileSystem.names(in: parent)) ?? [] where name.hasPrefix(prefix) {
-            ReleaseDirectory(path: "\(parent)/\(name)").remove()
+extension OpenKeychain {
+    fileprivate func keysForHandover() throws(KeychainFailure) -> KeychainKeys {
+        guard try !fileStore().isSynchronizing() else {
+            throw KeychainFailure(
+                .unimplemented,
+                "this keychain is synchronized, which keychaind does not do: leave the circle with `valet sync leave` first, and nothing is lost"
+            )
         }
-    }
-
-    /// Best effort.
-    func remove() {
-        for directory in [path + "/keys", path] {
-            for name in (try? FileSystem.names(in: directory)) ?? [] { FileSystem.tryUnlink("\(directory)/\(name)") }
-            try? FileSystem.removeDirectory(directory)
+        guard protector.kind == .keyFile, let keybagCopy = keybag.usedCopy.copies.first else {
+            throw KeychainFailure(
+                .unimplemented,
+                "the protector of this keychain is \(protector.kind.name), which keychaind cannot use: run `valet protector set keyFile` first"
+            )
         }
+        return KeychainKeys(
+            storeID: keybag.storeID, keybag: keybagCopy, keybagGeneration: keybag.keybagGeneration,
+            deviceSecret: SharedSecretBytes(try deviceSecret()))
     }
 }

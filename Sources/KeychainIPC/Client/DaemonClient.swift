@@ -115,6 +115,9 @@ extension DaemonClient {
     /// Its directory belongs to root, so nothing but the service can listen there. The path cannot be changed by the environment.
     package static let standardSocketPath = "/run/keychain/keychaind.sock"
 
+    /// Where root registers programs with a group of their own: a file for each, named `GROUP.entitlements`.
+    package static let registrationDirectory = "/etc/keychain/entitlements.d"
+
     /// Connects to the socket at a path.
     package static func connector(toSocketAt path: String) -> Connector {
         { deadline throws(KeychainFailure) in
@@ -149,7 +152,7 @@ extension Call {
         case .add, .update, .delete, .unlock, .setAutoLock, .setPasscode, .changePasscode, .removePasscode, .authenticate: false
         // `DaemonHandover` sends these on a connection of its own.
         case .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .readRows, .beginRelease, .prepareRelease,
-            .finishRelease:
+            .finishRelease, .setReleasedAside:
             false
         }
     }

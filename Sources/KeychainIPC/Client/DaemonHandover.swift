@@ -18,10 +18,10 @@ package final class DaemonHandover {
     /// How sure keychaind is which program this is.
     package var level: AssuranceLevel { connection.level }
 
-    /// Returns what keychaind has of the keychain of this process's user.
-    package func keptKeychain() throws(KeychainFailure) -> KeptKeychain {
-        guard case .keptKeychain(let kept) = try reply(to: .keptKeychain) else { throw Self.unexpectedReply }
-        return kept
+    /// Returns what keychaind has of the keychain of this process's user, and its identifier if it is complete.
+    package func keptKeychain() throws(KeychainFailure) -> (KeptKeychain, storeID: StoreID?) {
+        guard case .keptKeychain(let kept, let storeID) = try reply(to: .keptKeychain) else { throw Self.unexpectedReply }
+        return (kept, storeID)
     }
 
     // MARK: Adoption
@@ -51,7 +51,15 @@ package final class DaemonHandover {
     package func prepareRelease() throws(KeychainFailure) { try perform(.prepareRelease) }
 
     /// Makes keychaind delete the keychain.
+    ///
+    /// Throws `.parameter`, as `setReleasedAside` does, if keychaind is in charge of it.
     package func finishRelease() throws(KeychainFailure) { try perform(.finishRelease) }
+
+    /// Makes keychaind keep the keychain apart from those that are used; returns the directory.
+    package func setReleasedAside() throws(KeychainFailure) -> String {
+        guard case .path(let path) = try reply(to: .setReleasedAside) else { throw Self.unexpectedReply }
+        return path
+    }
 
     // MARK: Rows
 

@@ -36,6 +36,8 @@ package enum Call: Sendable {
     case beginRelease(user: UInt32)
     case prepareRelease
     case finishRelease
+    /// Keeps the keychain that was given back, apart from those that are used, because it differs from the file in its place.
+    case setReleasedAside
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -65,6 +67,7 @@ package enum Call: Sendable {
         case .prepareRelease: 70
         case .finishRelease: 71
         case .finishAdoption: 72
+        case .setReleasedAside: 73
         }
     }
 }
@@ -177,7 +180,7 @@ extension MessageWriter {
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
         case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
-            .finishRelease:
+            .finishRelease, .setReleasedAside:
             break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
@@ -311,6 +314,7 @@ extension MessageReader {
         case 70: return .prepareRelease
         case 71: return .finishRelease
         case 72: return .finishAdoption
+        case 73: return .setReleasedAside
         default: throw MalformedMessage()
         }
     }

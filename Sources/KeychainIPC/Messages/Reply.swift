@@ -49,10 +49,13 @@ package enum Reply: Sendable {
     case passcodeRemoval(PasscodeRemoval)
     /// The greeting was accepted, and the program was identified.
     case identified(AssuranceLevel, accessGroups: [String])
-    case keptKeychain(KeptKeychain)
+    /// `storeID` is nil without a complete keychain.
+    case keptKeychain(KeptKeychain, storeID: StoreID?)
     case keychainKeys(KeychainKeys)
     /// Some of the rows of a keychain that is handed over; another reply follows unless they are the last ones.
     case rows([HandedOverRow], isLast: Bool)
+    /// The directory in which a keychain was set aside.
+    case path(String)
     case failure(KeychainFailure)
 }
 
@@ -87,9 +90,10 @@ extension MessageWriter {
             write(level.rawValue)
             write(UInt32(groups.count))
             for group in groups { write(group) }
-        case .keptKeychain(let kept):
+        case .keptKeychain(let kept, let storeID):
             write(5 as UInt8)
             write(kept.rawValue)
+            write(ifPresent: storeID) { writer, storeID in writer.write(storeID) }
         case .keychainKeys(let keys):
             write(6 as UInt8)
             write(keys)
@@ -97,6 +101,9 @@ extension MessageWriter {
             write(7 as UInt8)
             write(rows)
             write(isLast)
+        case .path(let path):
+            write(8 as UInt8)
+            write(path)
         case .failure(let failure):
             write(255 as UInt8)
             write(failure)
@@ -143,9 +150,13 @@ extension MessageReader {
             return .identified(
                 try required(AssuranceLevel(rawValue: try readByte())),
                 accessGroups: try readList { reader throws(MalformedMessage) in try reader.readText() })
-        case 5: return .keptKeychain(try required(KeptKeychain(rawValue: try readByte())))
+        case 5:
+            return .keptKeychain(
+                try required(KeptKeychain(rawValue: try readByte())),
+                storeID: try readIfPresent { reader throws(MalformedMessage) in try reader.readIdentifier() })
         case 6: return .keychainKeys(try readKeys())
         case 7: return .rows(try readHandedOverRows(), isLast: try readFlag())
+        case 8: return .path(try readText())
         case 255: return .failure(try readFailure())
         default: throw MalformedMessage()
         }

@@ -39,10 +39,7 @@ package struct Signpost: Equatable, Sendable {
     /// `bytes` are the first ones of the file, and more than a signpost has.
     static func failure(forFileBeginningWith bytes: [UInt8], path: String) -> KeychainFailure? {
         guard bytes.starts(with: beginning.utf8) else { return nil }
-        if let signpost = Signpost(bytes) {
-            return KeychainFailure(
-                .notAvailable, "keychaind keeps the keychain \(path)", path: path, subject: .store, cause: .keptByDaemon(signpost.storeID))
-        }
+        if let signpost = Signpost(bytes) { return signpost.failure(ofOpening: path) }
         let version = bytes.dropFirst(beginning.utf8.count).prefix { $0 != UInt8(ascii: "\n") }
         guard version.elementsEqual(Self.version.utf8) else {
             return KeychainFailure(
@@ -57,6 +54,30 @@ package struct Signpost: Equatable, Sendable {
 }
 
 extension Signpost {
+    /// The failure of opening the store, which keychaind keeps.
+    package func failure(ofOpening path: String) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "keychaind keeps the keychain \(path)", path: path, subject: .store, cause: .keptByDaemon(storeID))
+    }
+
+    /// Whether the file is a signpost, or begins like one; false if it cannot be read.
+    ///
+    /// Not for a store that this process has open: closing the file would drop its locks.
+    package static func isPresent(at path: String) -> Bool {
+        guard let file = try? OpenFile(path, .read), let content = try? file.descriptor.readToEnd(byteLimit: 4_096) else { return false }
+        return content.starts(with: beginning.utf8)
+    }
+
+    /// Puts a signpost that is gone back, and removes the files of a former store beside it.
+    package func restore(at path: String) throws(KeychainFailure) {
+        guard let location = try FileLocation(path) else {
+            throw KeychainFailure(.notAvailable, "the directory of \(path) is gone", path: path, subject: .store)
+        }
+        _ = try AtomicFile(location, acceptsFixedMode: false).write(replacingExisting: false) { writer throws(KeychainFailure) in
+            try writer.append(encoded)
+        }
+        if Self.isPresent(at: location.path) { Self.removeCompanions(of: location) }
+    }
+
     /// Puts the signpost in the place of a store, atomically and durably, and removes the files beside the store.
     ///
     /// Call it within a write transaction of the store, so that no process has changes that are not acknowledged yet. Other processes notice
@@ -72,7 +93,7 @@ extension Signpost {
                 try writer.append(encoded)
             }
             // A connection that loses the name of the -wal file alone restores it. The database lost its name before.
-            for suffix in FileLocation.companionSuffixes { FileSystem.tryUnlink(location.path + suffix) }
+            Self.removeCompanions(of: location)
             do throws(Errno) { try FileSystem.flush(location.directory) } catch {
                 throw FileSystem.creationFailure(error, in: location.directory)
             }
@@ -82,6 +103,40 @@ extension Signpost {
             throw KeychainFailure(
                 error.status, "\(error.reason); the signpost is in place, but a restart may undo that", path: path, subject: .store,
                 cause: .outcomeUnknown)
+        }
+    }
+
+    private static func removeCompanions(of location: FileLocation) {
+        for suffix in FileLocation.companionSuffixes { FileSystem.tryUnlink(location.path + suffix) }
+    }
+
+    /// Puts a store in the place of its signpost, or of nothing.
+    ///
+    /// - Parameters:
+    ///   - path: The place of the signpost.
+    ///   - store: A closed store in the same file system.
+    ///   - folder: A directory in the same file system for the signpost, until the store is in place.
+    /// - Throws: `.duplicateItem` if there is something else by now, which stays.
+    package static func replace(at path: String, with store: String, using folder: String) throws(KeychainFailure) {
+        let former = folder + "/signpost"
+        do throws(Errno) {
+            var isPresent = true
+            do throws(Errno) { try FileSystem.rename(path, to: former) } catch .notFound { isPresent = false }
+            if isPresent {
+                guard Self.isPresent(at: former) else {
+                    try FileSystem.renameWithoutReplacing(former, to: path)
+                    throw Errno.exists
+                }
+                // SQLite would take an old -wal file for that of the store.
+                for suffix in FileLocation.companionSuffixes { FileSystem.tryUnlink(path + suffix) }
+            }
+            try FileSystem.renameWithoutReplacing(store, to: path)
+            try FileSystem.flush(FileSystem.parent(of: path))
+            FileSystem.tryUnlink(former)
+        } catch .exists {
+            throw KeychainFailure(.duplicateItem, "there is a keychain at \(path) by now: move it away", path: path, subject: .store)
+        } catch {
+            throw FileSystem.creationFailure(error, in: FileSystem.parent(of: path))
         }
     }
 }

@@ -13,9 +13,9 @@ struct StoreOpener {
         do throws(KeychainFailure) {
             return try openCheckedSession(role, poolGeneration: poolGeneration, deadlineNanoseconds: deadlineNanoseconds)
         } catch {
-            if error.cause == .foreignFile {
-                // The file may have become a signpost while this process had it open. Then this throws the failure that names it.
-                try requireStore()
+            // keychaind may have taken the keychain over meanwhile.
+            do throws(KeychainFailure) { try requireStore() } catch let present {
+                if case .keptByDaemon = present.cause { throw present }
             }
             throw UnopenableStore.explain(error, of: path)
         }

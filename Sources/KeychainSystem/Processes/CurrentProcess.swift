@@ -6,6 +6,8 @@ package enum CurrentProcess {
     // MARK: Identity
 
     package static var effectiveUserID: UInt32 { geteuid() }
+    package static var effectiveGroupID: UInt32 { getegid() }
+    package static var realGroupID: UInt32 { getgid() }
 
     /// Makes this process, which is root's, one of a user for good, with that user's primary group, no other groups, and home directory.
     ///

@@ -64,24 +64,29 @@ struct DaemonStatusCommand: ParsableCommand {
             ])
         } else {
             try show([("Keychain", "\(path), a file of this user")])
-            try show([("keychaind", Self.descriptionOfService)])
+            // Without a keychain there is no identifier.
+            try show([("keychaind", Self.descriptionOfService(storeID: try? session.keychain.storeID()))])
         }
     }
 
-    private static var descriptionOfService: String {
+    private static func descriptionOfService(storeID: StoreID?) -> String {
         do throws(KeychainFailure) {
-            return description(try DaemonHandover(DaemonCommand.client).keptKeychain())
+            switch try DaemonHandover(DaemonCommand.client).keptKeychain() {
+            case (.nothing, _): return "running; it keeps no keychain of this user. `valet daemon adopt` hands this one over"
+            case (.incomplete, _), (.prepared, _):
+                return "running; a handover to it goes on, or was interrupted. `valet daemon adopt` repeats it"
+            case (.releasing, _): return "running; a release by it was interrupted. `valet daemon release` completes it, as root"
+            case (.inUse, let kept):
+                guard let kept else { return "running; it keeps a keychain of this user" }
+                guard kept == storeID else {
+                    return
+                        "running; it keeps another keychain of this user, \(kept.hexadecimal). `valet daemon release` puts it in its file, as root"
+                }
+                return
+                    "running; it keeps this keychain too, so the file is an older copy. Move it away with its key file, and `valet daemon release` puts the newer one there, as root"
+            }
         } catch {
             return error.reason
-        }
-    }
-
-    private static func description(_ kept: KeptKeychain) -> String {
-        switch kept {
-        case .nothing: "running; it keeps no keychain of this user. `valet daemon adopt` hands this one over"
-        case .incomplete, .prepared: "running; a handover to it was interrupted. `valet daemon adopt` repeats it"
-        case .inUse: "running; it keeps another keychain of this user"
-        case .releasing: "running; a release by it was interrupted. `valet daemon release` completes it, as root"
         }
     }
 
@@ -125,7 +130,7 @@ struct DaemonReleaseCommand: ParsableCommand {
         discussion: """
             Puts the keychain in the place of its signpost, after a comparison item by item, and deletes it from keychaind. All programs of the user can \
             read all of it then. Only root may do that, because any program of the user could take the secrets of the others otherwise. With sudo, \
-            the keychain of the user who has called it is released, in the standard place or in KEYCHAIN_HOME.
+            the keychain of the user who has called it is released, in the standard place or in KEYCHAIN_HOME, also if the signpost there is lost.
             """)
 
     @Option(help: ArgumentHelp("Release the keychain of the user with this number.", valueName: "number"))
@@ -154,6 +159,9 @@ struct DaemonReleaseCommand: ParsableCommand {
         try StandardOutput.writeLine(
             report.rowCount == 0
                 ? "The keychain is in its file again." : "The keychain is in its file again, with \(DaemonCommand.items(report.rowCount)).")
+        guard let path = report.keptCopyPath else { return }
+        try StandardOutput.writeLine(
+            "The file differs from what keychaind has given back, so keychaind has kept that in \(path). Delete it if nothing is missing.")
     }
 }
 
@@ -163,6 +171,14 @@ extension CommandFailure {
         switch (failure.status, failure.cause) {
         case (.unimplemented, _):
             self.init(.usage, failure.reason, advice: "Nothing was changed. Run the command again then.")
+        case (.duplicateItem, _) where failure.subject == .store:
+            self.init(
+                .alreadyExists, failure.reason,
+                advice: "Nothing was changed. Then run the command again; `sudo KEYCHAIN_HOME=… valet daemon release` uses another place.")
+        case (.notAvailable, .otherStore?) where failure.subject == .store:
+            self.init(
+                .unavailable, failure.reason,
+                advice: "Nothing was changed. `sudo KEYCHAIN_HOME=… valet daemon release` uses the place of another signpost.")
         case (.duplicateItem, _):
             self.init(
                 .alreadyExists, failure.reason,
