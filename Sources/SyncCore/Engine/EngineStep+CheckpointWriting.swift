@@ -11,25 +11,30 @@ extension EngineStep {
             if try !items.isAvailable(lane) { return }
             if try areChangesPending(lane), !isPlanted(.checkpointWithPendingChanges) { return observe(.delayedCheckpoint) }
         }
-        var contents: [Lane: [PieceContent]] = [:]
-        for lane in Lane.allCases {
-            guard let versions = try versionPieces(lane) else { return }
-            contents[lane] = versions
-        }
-        guard let manifestKey = try sealingKey(.whenUnlocked) else { return }
-        let coverage = try coveragePieces() + awaitedPieces()
-        // A larger checkpoint could not be read.
-        guard coverage.count + contents.values.reduce(0, { $0 + $1.count }) <= CheckpointContent.largestPieceCount else { return }
+        guard try !isLastUnopenable(), let manifestKey = try sealingKey(.whenUnlocked) else { return }
         var pieces: [CheckpointContent.Piece] = []
-        for content in coverage {
-            pieces.append(try publishPiece(content, .whenUnlocked, manifestKey))
-        }
-        for lane in Lane.allCases {
-            guard let contents = contents[lane], !contents.isEmpty else { continue }
-            guard let key = try sealingKey(lane) else { return }
-            for content in contents { pieces.append(try publishPiece(content, lane, key)) }
+        for content in try coveragePieces() + awaitedPieces() { pieces.append(try publishPiece(content, .whenUnlocked, manifestKey)) }
+        var isComplete = true
+        for lane in Lane.allCases where isComplete { isComplete = try publishVersions(lane, &pieces) }
+        // A larger checkpoint could not be read.
+        guard isComplete, pieces.count <= CheckpointContent.largestPieceCount else {
+            for piece in pieces { try ledger.removeOutgoing(ObjectName.piece(piece.hash).text) }
+            return
         }
         try publishManifest(CheckpointContent(seconds: now, pieces: pieces), manifestKey)
+    }
+
+    /// Returns whether the version that kept this device from writing a checkpoint still cannot be opened.
+    ///
+    /// It is looked at first, because a checkpoint of a million items is work for a minute.
+    private mutating func isLastUnopenable() throws(KeychainFailure) -> Bool {
+        guard let reference = engine.memory.unopenable, let version = try ledger.liveVersion(reference),
+            try items.content(of: version) == nil
+        else {
+            engine.memory.unopenable = nil
+            return false
+        }
+        return true
     }
 
     /// Returns whether a change waits that a checkpoint would anticipate.
@@ -41,12 +46,12 @@ extension EngineStep {
         return pending.contains { !$0.replaced.isEmpty }
     }
 
-    /// Returns the live versions of a lane in pieces; nil if one of them cannot be opened.
+    /// Publishes the live versions of a lane, each piece as soon as it is full, so that they are not in memory together.
     ///
-    /// A version of a batch that the checkpoint does not cover came from one that this device has not absorbed to its end, and is left out: a device
-    /// that takes it over may never learn what replaces it, because a removal of the author makes that void.
-    private func versionPieces(_ lane: Lane) throws(KeychainFailure) -> [PieceContent]? {
-        var pieces: [PieceContent] = []
+    /// Returns false if one of them cannot be opened. A version of a batch that the checkpoint does not cover came from one that this device has not
+    /// absorbed to its end, and is left out: a device that takes it over may never learn what replaces it, because a removal of the author makes that
+    /// void.
+    private mutating func publishVersions(_ lane: Lane, _ pieces: inout [CheckpointContent.Piece]) throws(KeychainFailure) -> Bool {
         var open: [PieceContent.CheckpointVersion] = []
         var byteCount = 0
         var last: VersionReference?
@@ -57,10 +62,13 @@ extension EngineStep {
                 guard let origin = version.reference.origin else { continue }
                 if isCovered[origin] == nil { isCovered[origin] = try ledger.isRead(origin) }
                 guard isCovered[origin] == true else { continue }
-                guard let content = try items.content(of: version) else { return nil }
+                guard let content = try items.content(of: version) else {
+                    engine.memory.unopenable = version.reference
+                    return false
+                }
                 let size = content.byteCount + 53
                 if !open.isEmpty, byteCount + size > limits.pieceByteCount {
-                    pieces.append(.versions(open))
+                    guard try publishVersions(open, lane, &pieces) else { return false }
                     (open, byteCount) = ([], 0)
                 }
                 open.append(PieceContent.CheckpointVersion(reference: version.reference, content: content))
@@ -69,8 +77,16 @@ extension EngineStep {
             guard page.count == 1_000, let end = page.last else { break }
             last = end.reference
         }
-        if !open.isEmpty { pieces.append(.versions(open)) }
-        return pieces
+        return open.isEmpty ? true : try publishVersions(open, lane, &pieces)
+    }
+
+    /// Publishes a piece; returns false if the lane has no key.
+    private mutating func publishVersions(
+        _ versions: [PieceContent.CheckpointVersion], _ lane: Lane, _ pieces: inout [CheckpointContent.Piece]
+    ) throws(KeychainFailure) -> Bool {
+        guard let key = try sealingKey(lane) else { return false }
+        pieces.append(try publishPiece(.versions(versions), lane, key))
+        return true
     }
 
     private func coveragePieces() throws(KeychainFailure) -> [PieceContent] {

@@ -253,10 +253,11 @@ extension EngineStep {
     }
 
     private mutating func absorb(_ versions: [PieceContent.CheckpointVersion]) throws(KeychainFailure) {
+        let cipher = cipher
         for version in versions {
             guard let origin = version.reference.origin, let summary = try items.summary(of: version.content), summary.date.isFinite
             else { continue }
-            engine.memory.absorption?.contained.insert(version.reference)
+            engine.memory.absorption?.insert(version.reference, cipher)
             if try !merge.isCovered(origin) {
                 observe(.absorbedVersion)
                 try merge.addUnlessReplaced(version.reference, version.content, summary)
@@ -299,7 +300,7 @@ extension EngineStep {
     private mutating func removeUncontained() throws(KeychainFailure) -> Bool {
         guard let absorption = engine.memory.absorption else { return true }
         var removed = try publishedVersions { origin, reference in
-            absorption.covers(origin) && !absorption.contained.contains(reference)
+            absorption.covers(origin) && !absorption.contains(reference, cipher)
         }
         let uncontained = Set(removed.map(\.reference))
         for reference in Set(absorption.awaited).subtracting(uncontained).sorted() {

@@ -41,8 +41,8 @@ struct Absorption {
     var remaining: Set<ObjectHash>
     /// The number of these pieces when the pieces in the storage were listed last.
     var remainingAtLastListing: Int?
-    /// The versions in the pieces applied so far.
-    var contained: Set<VersionReference> = []
+    /// The hashes of the versions in the pieces applied so far, of which there may be a million.
+    private var contained: Set<Identifier128> = []
     /// The replaced versions in these pieces.
     var awaited: [VersionReference] = []
 
@@ -53,6 +53,14 @@ struct Absorption {
     }
 
     func covers(_ origin: Origin) -> Bool { coverage.contains(origin) }
+
+    mutating func insert(_ reference: VersionReference, _ cipher: any CircleCipher) { contained.insert(Self.hash(reference, cipher)) }
+
+    func contains(_ reference: VersionReference, _ cipher: any CircleCipher) -> Bool { contained.contains(Self.hash(reference, cipher)) }
+
+    private static func hash(_ reference: VersionReference, _ cipher: any CircleCipher) -> Identifier128 {
+        cipher.hash(reference.id.bytes + StoredList.encoded([reference.origin].compactMap(\.self))).prefix
+    }
 }
 
 /// The checkpoints that this device has seen in the storage, as stored in the ledger.

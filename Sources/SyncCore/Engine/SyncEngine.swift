@@ -160,6 +160,8 @@ struct EngineMemory {
 
     var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
     var absorption: Absorption?
+    /// The version that could not be opened when this device last wrote a checkpoint.
+    var unopenable: VersionReference?
     /// Whether the storage was listed since checkpoints were looked at.
     var areCheckpointsDue = false
     var waits = Waits()

@@ -107,7 +107,8 @@ extension Merge {
             }
             if replaced.count > 1 { observe(.keptEqual) }
         }
-        for other in try ledger.liveVersions(named: local.name) where other.reference.origin == nil && !replaced.contains(other) {
+        let live = try ledger.liveVersions(named: local.name)
+        for other in live where other.reference.origin == nil && !replaced.contains(other) {
             if other.reference != version.reference, try isLostForever(other) { replaced.append(other) }
         }
         let references = try replace(replaced)
@@ -118,7 +119,8 @@ extension Merge {
         }
         try ledger.insert(version)
         try ledger.insert(PendingVersion(id: local.revision, name: local.name, lane: lane, isDeletion: false, replaced: references))
-        touch(local.name)
+        // The row shows the only version. A keychain that begins to synchronize may have a million such items.
+        if !live.isEmpty { touch(local.name) }
     }
 
     /// Returns whether the row of an unsent version is gone, and no copy has its content.
