@@ -7,6 +7,7 @@ package enum Contestant: String, Codable, CaseIterable, Sendable {
     case aesGCM = "AES-256-GCM"
     case valet = "Valet"
     case valetCommand = "valet"
+    case valetWithDaemon = "Valet with keychaind"
     case libsecret
     case secretTool = "secret-tool"
     case pythonKeyring = "python-keyring"
@@ -31,7 +32,7 @@ package enum Contestant: String, Codable, CaseIterable, Sendable {
     package var role: Role {
         switch self {
         case .rawSQLite, .bareAppend, .aesGCM: .limit
-        case .valet, .valetCommand, .valetSync: .ours
+        case .valet, .valetCommand, .valetWithDaemon, .valetSync: .ours
         case .libsecret, .secretTool, .pythonKeyring, .keyringCommand, .pass, .keePassXC, .gnomeKeyringDaemon,
             .passWithGit, .passWithGcrypt, .gopassWithGit, .keePassXCMerge:
             .peer

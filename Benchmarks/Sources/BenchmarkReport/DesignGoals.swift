@@ -7,7 +7,7 @@ struct DesignGoals {
     let rows: [Row]
     let memory: [MemoryRow]
 
-    var all: [Goal] { reading + writing + forms + atScale + [listing, command] + memoryGoals }
+    var all: [Goal] { reading + writing + forms + atScale + [listing, command] + daemon + memoryGoals }
 
     private var reading: [Goal] {
         [
@@ -79,6 +79,19 @@ struct DesignGoals {
             "valet get / secret-tool lookup", .atMost, 2,
             measured: ratio(
                 median(.valetCommand, .get, circumstance: .wholeProcess), median(.secretTool, .get, circumstance: .wholeProcess)))
+    }
+
+    private var daemon: [Goal] {
+        let get = row(.valetWithDaemon, .get)
+        return [
+            Goal("get through keychaind", .atMost, 40, unit: "µs", measured: get?.latency.medianMicroseconds),
+            Goal(
+                "get through keychaind, p99 / median", .atMost, 5,
+                measured: ratio(get?.latency.p99Microseconds, get?.latency.medianMicroseconds)),
+            Goal(
+                "get through keychaind, 8 threads", .atLeast, 40_000, unit: "/s",
+                measured: row(.valetWithDaemon, .get, threadCount: 8)?.operationsPerSecond),
+        ]
     }
 
     /// "Flat" allows for the noise of an allocator.

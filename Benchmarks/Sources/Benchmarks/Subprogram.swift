@@ -11,7 +11,8 @@ enum Subprogram {
         case ("fill", 3) where numbers.count == 2:
             try FilledValet(itemCount: numbers[1]).fill(presentCount: numbers[0])
         case ("benchmark", 5) where numbers.count == 2:
-            guard let benchmark = BenchmarkList.all.first(where: { $0.name == arguments[1] }) else { return false }
+            let benchmarks = BenchmarkList.all + [DaemonBenchmark.self]
+            guard let benchmark = benchmarks.first(where: { $0.name == arguments[1] }) else { return false }
             let setting = BenchmarkSetting(
                 subject: try FilledValet(itemCount: numbers[0]), sampleCount: numbers[1], directory: arguments[4])
             try send(benchmark.init().run(setting))

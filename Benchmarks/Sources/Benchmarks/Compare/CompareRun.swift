@@ -69,6 +69,16 @@ final class CompareRun {
     /// The commands of all peers are measured in turns, so all services are started first.
     private func measureOthers() throws {
         var commands: [any CommandPeer] = []
+        Program.progress("keychaind ...")
+        if let rows = attempt(
+            .valetWithDaemon,
+            {
+                try DaemonMeasurement(folder: folder, keychainHome: "\(folder.path)/\(Peer.itemCount)/keychain").run(
+                    sampleCount: options.sampleCount)
+            })
+        {
+            findings.rows += rows
+        }
         attempt(.valetCommand) { try commands.append(ValetCommand(keychainHome: "\(folder.path)/\(Peer.itemCount)/keychain")) }
         var session: SecretServiceSession?
         var pass: PassPeer?
