@@ -1473,6 +1473,7 @@ def ipc_vectors():
         "rows": (66, optional(None) + listed([stored_row(None, None), stored_row(2.5, b"constraints")])),
         "a release": (69, optional(None) + u32(1000)),
         "a different file": (73, optional(None)),
+        "an adoption that failed": (74, optional(None)),
     }
     replies = {
         "done": b"\x00\x00",

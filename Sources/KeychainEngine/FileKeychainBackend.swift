@@ -38,7 +38,7 @@ struct FileKeychainBackend: KeychainBackend {
         } catch {
             // keychaind may have taken the keychain over since the store was opened. Then the key file is gone.
             do throws(KeychainFailure) {
-                _ = try isStorePresent()
+                try SQLiteItemStore.requireStore(at: configuration.storePath, options: configuration.storeOptions)
             } catch let present {
                 if case .keptByDaemon = present.cause { throw present }
             }
@@ -296,7 +296,8 @@ struct FileKeychainBackend: KeychainBackend {
     /// Returns the failure for a path without a store at which there was one; nil if there was none.
     private func failureOfMissingStore() throws(KeychainFailure) -> KeychainFailure? {
         if let storeID = try KeptMark(configuration).storeID() {
-            return Signpost(storeID: storeID).failure(ofOpening: configuration.storePath)
+            return Signpost(storeID: storeID).failure(
+                ofOpening: configuration.storePath, shownBy: KeptMark(configuration).path(for: storeID))
         }
         return try traceOfMissingStore().map(missingStoreFailure)
     }

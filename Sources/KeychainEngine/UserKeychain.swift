@@ -59,7 +59,13 @@ package final class UserKeychain: Sendable {
             guard group != CurrentProcess.realGroupID else { return .none }
             // A database that cannot be read makes no program less careful.
             guard let entry = try? UserDatabase.group(group) else { return .registered }
-            return FileSystem.exists("\(DaemonClient.registrationDirectory)/\(entry.name).entitlements") ? .registered : .unregistered
+            do throws(Errno) {
+                _ = try FileStatus(of: "\(DaemonClient.registrationDirectory)/\(entry.name).entitlements")
+                return .registered
+            } catch {
+                // A directory that only keychaind can read makes no program less careful either.
+                return error == .notFound ? .unregistered : .registered
+            }
         }
     }
 

@@ -98,6 +98,9 @@ final class CallHandler {
         case .finishAdoption:
             try required(handover).finishAdoption()
             handover = nil
+        case .abandonAdoption:
+            try required(handover).abandonAdoption()
+            handover = nil
         case .beginRelease(let user):
             handover = nil
             let begun = try required(handovers).release(user)
@@ -165,7 +168,8 @@ final class CallHandler {
             contexts.invalidate(token, of: process)
         // The connection does that itself, or `performHandover`.
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
-            .prepareRelease, .finishRelease, .setReleasedAside:
+            .prepareRelease, .finishRelease, .setReleasedAside,
+            .abandonAdoption:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done

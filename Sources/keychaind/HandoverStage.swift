@@ -90,7 +90,7 @@ struct HandoverStage {
 
     /// Removes a keychain that was given back, and its directory.
     func removeReleased() throws(KeychainFailure) {
-        try change(from: .releasing, to: .incomplete)
+        try change(from: try read(), to: .incomplete)
         try removeFiles()
         try? FileSystem.removeDirectory(directory)
     }

@@ -101,6 +101,13 @@ final class KeychainHandover {
         try stage.change(from: .prepared, to: .inUse)
     }
 
+    /// Removes the copy that was made on this connection.
+    func abandonAdoption() throws(KeychainFailure) {
+        _ = try adoption()
+        guard try stage.read() == .prepared else { throw Self.outOfOrder }
+        try stage.change(from: .prepared, to: .incomplete)
+    }
+
     func keys() throws(KeychainFailure) -> KeychainKeys { try release().keysForHandover() }
 
     func prepareRelease() throws(KeychainFailure) {
@@ -121,7 +128,8 @@ final class KeychainHandover {
     }
 
     private func closeReleased() throws(KeychainFailure) {
-        guard try stage.read() == .releasing else { throw Self.outOfOrder }
+        // A prepared copy may be the newer one, but the file is in charge again, or still.
+        guard try [.releasing, .prepared].contains(stage.read()) else { throw Self.outOfOrder }
         let keychain = try release()
         // Without a passcode nothing is held.
         do throws(KeychainFailure) { try keychain.lock(.everything) } catch {}

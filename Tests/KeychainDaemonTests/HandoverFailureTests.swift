@@ -60,9 +60,19 @@ struct HandoverFailureTests {
             // A program with a group that is not registered asks, too.
             let unregistered = UserKeychain(handover.engine(), connector: handover.connector, group: .unregistered)
             #expect(try unregistered.value(of: "a") == "1")
-            // Without keychaind it stores nothing.
-            let lost = handover.registeredProgram("/nowhere")
-            #expect(throws: KeychainFailure(.notAvailable, "")) { try lost.set("secret", "3") }
+            #expect(try handover.registeredProgram().keptKeychain() != nil)
+            // Without keychaind, and while the keychain is given back, it stores nothing, whether it begins or goes on.
+            handover.service.process.send(signal: SIGKILL)
+            _ = try handover.service.process.waitUntilEnded()
+            for program in [program, handover.registeredProgram()] {
+                #expect(throws: KeychainFailure(.notAvailable, "")) { try program.set("secret", "3") }
+            }
+            let stage = HandoverStage(directory: handover.kept)
+            try stage.change(from: .inUse, to: .releasing)
+            try handover.service.start()
+            for program in [program, handover.registeredProgram()] {
+                #expect(throws: KeychainFailure(.notAvailable, "")) { try program.set("secret", "3") }
+            }
             #expect(throws: KeychainFailure(.itemNotFound, "")) { try handover.engine().value(of: "secret") }
         }
     }
@@ -96,7 +106,9 @@ struct HandoverFailureTests {
             #expect(Signpost.isPresent(at: handover.storePath))
             // Everything of the user is lost.
             for name in ["keychain.db", "keys"] { try FileManager.default.removeItem(atPath: "\(handover.home)/\(name)") }
-            #expect(try handover.takeBack().rowCount == 2)
+            // Its programs may look for it in another place.
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try handover.takeBack() }
+            #expect(try handover.takeBack(requiresSignpost: false).rowCount == 2)
             #expect(try handover.engine().value(of: "b") == "2")
             #expect(try !FileManager.default.contentsOfDirectory(atPath: handover.home + "/keys").contains { $0.hasSuffix(".kept") })
         }
@@ -132,20 +144,33 @@ struct HandoverFailureTests {
 
     // MARK: Interruptions
 
-    @Test("A release that fails, or is killed, while keychaind is in charge leaves no key with the user", arguments: [true, false])
-    func keyOfUnfinishedRelease(isKilled: Bool) throws {
+    @Test("A release that fails leaves no copy with the user, and has to be repeated")
+    func failedRelease() throws {
         try Handover.with { handover in
             try handover.adopt()
-            if isKilled {
-                #expect(try handover.run("release", killedAt: .rowsCopied) == .killed(bySignal: SIGKILL))
-            } else {
-                #expect(throws: KeychainFailure(.notAvailable, "")) {
-                    try handover.takeBack { if $0 == .rowsCopied { _ = try? handover.service.restart(with: SIGKILL) } }
-                }
-                #expect(try !FileManager.default.contentsOfDirectory(atPath: handover.home).contains { $0.hasPrefix(".release") })
+            let foreign = handover.home + "/.release-notes"
+            _ = FileManager.default.createFile(atPath: foreign, contents: Data("mine".utf8))
+            #expect(throws: KeychainFailure(.notAvailable, "")) {
+                try handover.takeBack { if $0 == .rowsCopied { _ = try? handover.service.restart(with: SIGKILL) } }
             }
-            #expect(try !handover.hasKeyFile)
+            #expect(try handover.takeBack().rowCount == 1)
+            #expect(try handover.keyFileCount == 1)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: handover.home).filter { $0.hasPrefix(".release") } == [".release-notes"]
+            )
             #expect(try handover.program().value(of: "a") == "1")
+        }
+    }
+
+    @Test("A release after an adoption that was interrupted before it placed the signpost leaves the file in charge")
+    func releaseAfterInterruptedAdoption() throws {
+        try Handover.with { handover in
+            try handover.engine().addItem("a", "1")
+            #expect(try handover.run("adopt", killedAt: .prepared) == .killed(bySignal: SIGKILL))
+            try handover.engine().addItem("b", "2")
+            #expect(try handover.takeBack().keptCopyPath != nil)
+            #expect(try handover.program().items().count == 2)
+            #expect(try handover.connection().keptKeychain().0 == .nothing)
         }
     }
 
@@ -181,6 +206,43 @@ struct HandoverFailureTests {
             #expect(try handover.engine().value(of: "a") == "1")
             #expect(try LocalKeychain(home: kept).copyMatching(MatchRequest(query: .account("a"), includesSecrets: false)).count == 1)
             #expect(!FileManager.default.fileExists(atPath: handover.kept))
+        }
+    }
+
+    @Test("Repeating a release, after the passcode was changed with keychaind and an older file was put back, deletes nothing")
+    func restoredFileWithOtherPasscode() throws {
+        try Handover.with { handover in
+            let engine = handover.engine()
+            try engine.set("swordfish")
+            try engine.addItem("a", "1")
+            let copy = try handover.copyOfHome()
+            // The keybag is another one, and the rows are the same.
+            try engine.changePasscode(
+                from: try Passcode(text: "swordfish"), to: try Passcode(text: "12345"), rotatingKeys: false, autoLock: .never)
+            engine.close()
+            #expect(try handover.run("adopt") == .exited(0))
+            #expect(try handover.run("release", killedAt: .prepared) == .killed(bySignal: SIGKILL))
+            try handover.restore(copy)
+            #expect(try handover.takeBack().keptCopyPath != nil)
+        }
+    }
+
+    @Test("An adoption that fails at the signpost leaves no copy")
+    func failedAdoption() throws {
+        try Handover.with { handover in
+            try handover.engine().addItem("a", "1")
+            let connector = handover.connector
+            #expect(throws: KeychainFailure.self) {
+                // A directory without the permission to write, for a moment.
+                try handover.engine().handOver(to: connector) { point in
+                    guard point == .prepared else { return }
+                    _ = unsafe rename(handover.home, handover.home + ".away")
+                }
+            }
+            _ = unsafe rename(handover.home + ".away", handover.home)
+            #expect(try handover.connection().keptKeychain().0 == .nothing)
+            #expect(try handover.run("adopt") == .exited(0))
+            #expect(try handover.asideCount == 0)
         }
     }
 
@@ -225,7 +287,8 @@ struct HandoverFailureTests {
                     _ = unsafe rename(handover.home + "/other/keychain.db", handover.storePath)
                 }
             }
-            #expect(try !handover.hasKeyFile || FileManager.default.fileExists(atPath: handover.home + "/other/keys"))
+            // That of the other keychain.
+            #expect(try handover.keyFileCount == 1)
             #expect(!Signpost.isPresent(at: handover.storePath))
             #expect(unsafe rename(handover.storePath, handover.home + "/other/keychain.db") == 0)
             #expect(try LocalKeychain(home: handover.home + "/other").value(of: "b") == "2")

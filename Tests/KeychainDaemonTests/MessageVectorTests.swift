@@ -121,6 +121,7 @@ struct MessageVectorTests {
                 && rows[0].row.header.attributeDigests.map(\.attribute) == [.account]
         case ("a release", .beginRelease(let user)): user == 1_000
         case ("a different file", .setReleasedAside): true
+        case ("an adoption that failed", .abandonAdoption): true
         default: false
         }
     }

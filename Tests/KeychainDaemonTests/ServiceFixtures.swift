@@ -73,6 +73,9 @@ final class SpawnedService {
 
     func client(_ identifier: String = "app") -> DaemonKeychain { DaemonKeychain.test(path, identifier, storeID: storeID) }
 
+    /// Starts the process again after it has ended.
+    func start() throws { process = try Self.start(in: directory.path) }
+
     /// Ends the process and starts it again.
     func restart(with signal: Int32) throws -> ChildProcess.Ending {
         process.send(signal: signal)

@@ -87,6 +87,8 @@ package enum KeyHolderKind: Hashable, Sendable {
     case kernelKeyringOfUserNamespace
     /// The memory of this process: an unlock lasts as long as the process and is effective only in it.
     case processMemory
+    /// The memory of keychaind: an unlock is effective for all processes of the user.
+    case keychaind
 }
 
 /// Identifies a keybag of a store.

@@ -51,5 +51,5 @@ struct KeptMark {
         }
     }
 
-    private func path(for storeID: StoreID) -> String { "\(directory)/\(storeID.hexadecimal)\(Self.suffix)" }
+    func path(for storeID: StoreID) -> String { "\(directory)/\(storeID.hexadecimal)\(Self.suffix)" }
 }

@@ -45,9 +45,10 @@ extension LocalKeychain {
     package func handOver(
         to connector: @escaping DaemonClient.Connector, reach: (HandoverPoint) -> Void = { _ in }
     ) throws(KeychainFailure) -> HandoverReport {
+        // Without keychaind nothing is created.
+        let handover = try DaemonHandover(DaemonClient(entitlements: Self.noEntitlements, connector: connector))
         try perform(creating: true) { _ in }
         try requireSound()
-        let handover = try DaemonHandover(DaemonClient(entitlements: Self.noEntitlements, connector: connector))
         var report: HandoverReport?
         var isPlaced = false
         do throws(KeychainFailure) {
@@ -68,7 +69,11 @@ extension LocalKeychain {
                 }
             }
         } catch {
-            guard isPlaced else { throw error }
+            guard isPlaced else {
+                // Otherwise a copy that nothing leads to would stay. If it is unknown what the place has, the copy may be the only one.
+                if error.cause != .outcomeUnknown { try? handover.abandonAdoption() }
+                throw error
+            }
         }
         closeCurrent()
         guard let report else { throw SealedKeychain.keybagChanged }

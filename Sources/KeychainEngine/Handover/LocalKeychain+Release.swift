@@ -7,28 +7,33 @@ internal import KeychainSystem
 extension LocalKeychain {
     /// Takes the keychain back from keychaind, in the place of its signpost; for root, or a process that was root when it connected.
     ///
-    /// No program can use the keychain meanwhile. At any interruption either keychaind or the file has it. Between the last two steps of
-    /// keychaind, programs of the user are refused until the release is repeated:
+    /// Programs of the user are refused from the first step to the third one, and after an interruption until the release is repeated:
     ///
-    /// 1. The rows are copied beside the signpost, and compared. Without the key file, which is written after step 2, nothing can open the copy.
-    /// 2. keychaind serves the keychain no more.
-    /// 3. The copy takes the place of the signpost.
+    /// 1. keychaind serves the keychain no more. So no program relies on keychaind for what another one can read in the copy.
+    /// 2. The rows are copied beside the signpost, and compared.
+    /// 3. The copy takes the place of the signpost, with a key file.
     /// 4. keychaind deletes the keychain. If step 3 was made by an attempt that was interrupted, and the file differs by now, keychaind sets its
     ///    keychain aside instead: it cannot know whether the file has newer changes, or is an old copy that was put back.
     ///
     /// - Parameters:
     ///   - user: The user of the keychain, as whom this process runs.
     ///   - handover: A connection to keychaind.
+    ///   - requiresSignpost: Whether there must be a signpost, or a mark of one that was lost.
     ///   - reach: Called at each point. For tests.
     /// - Returns: What was moved.
     /// - Throws: `.itemNotFound` if keychaind keeps no keychain of the user, `.missingEntitlement` for a process that was not root,
-    ///   `.duplicateItem` if there is a keychain in the place that keychaind has not given back, `.notAvailable` if the signpost is that of another
-    ///   keychain, and the errors of the store and of keychaind.
+    ///   `.duplicateItem` if there is a keychain in the place that keychaind has not given back, `.notAvailable` if there is no signpost, with the cause
+    ///   `.missing`, or if it is that of another keychain, and the errors of the store and of keychaind.
     package func takeBack(
-        ofUser user: UInt32, from handover: DaemonHandover, reach: (HandoverPoint) -> Void = { _ in }
+        ofUser user: UInt32, from handover: DaemonHandover, requiresSignpost: Bool = true, reach: (HandoverPoint) -> Void = { _ in }
     ) throws(KeychainFailure) -> HandoverReport {
         let configuration = try configuration()
         let place = try place()
+        guard place != .free || !requiresSignpost else {
+            throw KeychainFailure(
+                .notAvailable, "there is neither a signpost nor a keychain at \(configuration.storePath)", path: configuration.storePath,
+                subject: .store, cause: .missing)
+        }
         let keys = try handover.beginRelease(ofUser: user)
         let path = configuration.storePath
         switch place {
@@ -45,17 +50,19 @@ extension LocalKeychain {
         var report = HandoverReport(storeID: keys.storeID)
         let directory = try ReleaseDirectory(for: path)
         defer { directory.remove() }
+        let keyFile = KeyFile(directory: configuration.keyDirectory, storePath: path)
+        try keyFile.createDirectory()
+        // It counts while there is neither a signpost nor a store.
+        try KeptMark(configuration).write(keys.storeID)
+        try handover.prepareRelease()
+        reach(.prepared)
         let copyPath = directory.path + "/keychain.db"
         report.rowCount = try Self.copy(keys, from: handover, to: copyPath, configuration)
         reach(.rowsCopied)
-        let keyFile = KeyFile(directory: configuration.keyDirectory, storePath: path)
-        try keyFile.createDirectory()
         for anchor in configuration.anchorPaths(for: keys.storeID) { FileSystem.tryUnlink(anchor) }
-        // While there is neither a signpost nor a store.
-        try KeptMark(configuration).write(keys.storeID)
-        try handover.prepareRelease()
+        // That of an attempt that was interrupted, with the same secret.
+        keyFile.discard(for: keys.storeID)
         try keyFile.prepareMove(keys.deviceSecret.secret, for: keys.storeID)
-        reach(.prepared)
         do throws(KeychainFailure) {
             try Signpost.replace(at: path, with: copyPath, using: directory.path)
         } catch {
@@ -113,13 +120,14 @@ extension LocalKeychain {
         return count
     }
 
-    /// Completes a release that was interrupted after it put the file in place.
+    /// Completes a release that was interrupted after it put the file in place, or undoes an adoption that was interrupted while the file was there.
     private func completeRelease(
         of keys: KeychainKeys, from handover: DaemonHandover, _ reach: (HandoverPoint) -> Void
     ) throws(KeychainFailure) -> HandoverReport {
         let configuration = try configuration()
         var report = HandoverReport(storeID: keys.storeID)
-        var isDifferent = false
+        // With another keybag, the passcode or the keys were changed.
+        var isDifferent = try keysForHandover().keybag != keys.keybag
         let originals = try handover.rows()
         try forEachHandedOverRow { row throws(KeychainFailure) in
             report.rowCount += 1
@@ -164,16 +172,20 @@ private struct ReleaseDirectory {
 
     static func removeLeftovers(for storePath: String) {
         let parent = FileSystem.parent(of: storePath)
-        for name in (try? FileSystem.names(in: parent)) ?? [] where name.hasPrefix(prefix) {
+        for name in (try? FileSystem.names(in: parent)) ?? [] where isName(name) {
             ReleaseDirectory(path: "\(parent)/\(name)").remove()
         }
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        name.hasPrefix(prefix) && Identifier128(hexadecimal: name.dropFirst(prefix.count)) != nil
     }
 
     /// Best effort; a keychain that could not be put back in its place stays.
     func remove() {
         let former = path + "/signpost"
         guard !FileSystem.exists(former) || Signpost.isPresent(at: former) else { return }
-        for name in (try? FileSystem.names(in: path)) ?? [] { FileSystem.tryUnlink("\(path)/\(name)") }
+        for name in ["keychain.db", "keychain.db-wal", "keychain.db-shm", "signpost"] { FileSystem.tryUnlink("\(path)/\(name)") }
         try? FileSystem.removeDirectory(path)
     }
 }

@@ -152,7 +152,7 @@ extension Call {
         case .add, .update, .delete, .unlock, .setAutoLock, .setPasscode, .changePasscode, .removePasscode, .authenticate: false
         // `DaemonHandover` sends these on a connection of its own.
         case .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .readRows, .beginRelease, .prepareRelease,
-            .finishRelease, .setReleasedAside:
+            .finishRelease, .setReleasedAside, .abandonAdoption:
             false
         }
     }

@@ -39,6 +39,9 @@ package final class DaemonHandover {
     /// Makes keychaind use the copy, because the signpost is in place.
     package func finishAdoption() throws(KeychainFailure) { try perform(.finishAdoption) }
 
+    /// Makes keychaind remove the copy, because the file is still in its place.
+    package func abandonAdoption() throws(KeychainFailure) { try perform(.abandonAdoption) }
+
     // MARK: Release
 
     /// Ends the connections of the programs of a user, and returns what opens their keychain; for root only.

@@ -31,6 +31,8 @@ package enum Call: Sendable {
     case prepareAdoption
     /// Uses the copy from now on, because the signpost is in place.
     case finishAdoption
+    /// Removes the prepared copy, because the signpost could not be put in the place of the file.
+    case abandonAdoption
     /// Sends the rows of the keychain that is handed over, in several replies.
     case readRows
     case beginRelease(user: UInt32)
@@ -68,6 +70,7 @@ package enum Call: Sendable {
         case .finishRelease: 71
         case .finishAdoption: 72
         case .setReleasedAside: 73
+        case .abandonAdoption: 74
         }
     }
 }
@@ -180,7 +183,7 @@ extension MessageWriter {
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
         case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
-            .finishRelease, .setReleasedAside:
+            .finishRelease, .setReleasedAside, .abandonAdoption:
             break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
@@ -315,6 +318,7 @@ extension MessageReader {
         case 71: return .finishRelease
         case 72: return .finishAdoption
         case 73: return .setReleasedAside
+        case 74: return .abandonAdoption
         default: throw MalformedMessage()
         }
     }

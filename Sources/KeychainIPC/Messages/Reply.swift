@@ -117,11 +117,6 @@ extension MessageWriter {
         case .unlocked: write(2 as UInt8)
         }
         write(status.isPasscodeSet)
-        switch status.holder {
-        case .kernelKeyring: write(0 as UInt8)
-        case .kernelKeyringOfUserNamespace: write(1 as UInt8)
-        case .processMemory: write(2 as UInt8)
-        }
         write(ifPresent: status.autoLock) { writer, autoLock in
             writer.write(ifPresent: autoLock.seconds) { writer, seconds in writer.write(seconds) }
         }
@@ -171,20 +166,13 @@ extension MessageReader {
         default: throw MalformedMessage()
         }
         let isPasscodeSet = try readFlag()
-        let holder: KeyHolderKind
-        switch try readByte() {
-        case 0: holder = .kernelKeyring
-        case 1: holder = .kernelKeyringOfUserNamespace
-        case 2: holder = .processMemory
-        default: throw MalformedMessage()
-        }
         let autoLock = try readIfPresent { reader throws(MalformedMessage) -> AutoLock in
             guard let seconds = try reader.readIfPresent({ reader throws(MalformedMessage) in try reader.readUInt32() }) else {
                 return .never
             }
             return .after(seconds: seconds)
         }
-        return SessionStatus(state: state, isPasscodeSet: isPasscodeSet, holder: holder, autoLock: autoLock)
+        return SessionStatus(state: state, isPasscodeSet: isPasscodeSet, holder: .keychaind, autoLock: autoLock)
     }
 
     package mutating func readRemoval() throws(MalformedMessage) -> PasscodeRemoval {

@@ -55,8 +55,12 @@ package struct Signpost: Equatable, Sendable {
 
 extension Signpost {
     /// The failure of opening the store, which keychaind keeps.
-    package func failure(ofOpening path: String) -> KeychainFailure {
-        KeychainFailure(.notAvailable, "keychaind keeps the keychain \(path)", path: path, subject: .store, cause: .keptByDaemon(storeID))
+    ///
+    /// `mark` is the path of the file that says so in place of the signpost; nil for the signpost.
+    package func failure(ofOpening path: String, shownBy mark: String? = nil) -> KeychainFailure {
+        KeychainFailure(
+            .notAvailable, "keychaind keeps the keychain \(path)\(mark.map { ", says \($0)" } ?? "")", path: path, subject: .store,
+            cause: .keptByDaemon(storeID))
     }
 
     /// Whether the file is a signpost, or begins like one; false if it cannot be read.

@@ -13,6 +13,11 @@ extension SQLiteItemStore {
         try StoreFile.find(path, fileSystem: fileSystem) == nil ? .absent : .present
     }
 
+    /// Throws if there is no store at a path, for example because keychaind keeps it by now.
+    package static func requireStore(at path: String, options: StoreOptions) throws(KeychainFailure) {
+        try StoreOpener(path: path, options: options).requireStore()
+    }
+
     /// Returns the path of the -wal file of a store that is gone; nil if there is none.
     ///
     /// A new store must not be created beside it, because SQLite would apply its changes to the new one. An empty one may remain of a creation

@@ -48,6 +48,8 @@ public struct KeychainSession: Sendable {
         case kernelKeyringOfUserNamespace
         /// The memory of this process, because the kernel keyring cannot be used: an unlock ends with the process.
         case processMemory
+        /// The memory of the service keychaind, which keeps the keychain: an unlock applies to all processes of the user.
+        case keychaind
     }
 
     /// The current state.
@@ -228,6 +230,7 @@ extension KeychainSession.KeyHolder {
         case .kernelKeyring: self = .kernelKeyring
         case .kernelKeyringOfUserNamespace: self = .kernelKeyringOfUserNamespace
         case .processMemory: self = .processMemory
+        case .keychaind: self = .keychaind
         }
     }
 }

@@ -73,6 +73,9 @@ struct DaemonStatusCommand: ParsableCommand {
         do throws(KeychainFailure) {
             switch try DaemonHandover(DaemonCommand.client).keptKeychain() {
             case (.nothing, _): return "running; it keeps no keychain of this user. `valet daemon adopt` hands this one over"
+            case (.prepared, let kept?) where kept != storeID:
+                return
+                    "running; a handover of another keychain, \(kept.hexadecimal), was interrupted. `valet daemon adopt` with its KEYCHAIN_HOME repeats it"
             case (.incomplete, _), (.prepared, _):
                 return "running; a handover to it goes on, or was interrupted. `valet daemon adopt` repeats it"
             case (.releasing, _): return "running; a release by it was interrupted. `valet daemon release` completes it, as root"
@@ -114,7 +117,14 @@ struct DaemonAdoptCommand: ParsableCommand {
             try DaemonCommand.perform { () throws(KeychainFailure) in try session.keychain.finishHandover(of: storeID, to: connector) }
             return try StandardOutput.writeLine("keychaind keeps this keychain.")
         }
-        let report = try DaemonCommand.perform { () throws(KeychainFailure) in try session.keychain.handOver(to: connector) }
+        let report: HandoverReport
+        do throws(KeychainFailure) {
+            report = try session.keychain.handOver(to: connector)
+        } catch {
+            // Another process may have handed it over meanwhile.
+            guard (try? DaemonCommand.signpost(of: session)) != nil else { throw CommandFailure(daemon: error) }
+            return try StandardOutput.writeLine("keychaind keeps this keychain.")
+        }
         try StandardOutput.writeLine("keychaind keeps this keychain now, with \(DaemonCommand.items(report.rowCount)). All were compared.")
         if report.constrainedCount > 0 {
             try StandardOutput.writeLine(
@@ -130,11 +140,17 @@ struct DaemonReleaseCommand: ParsableCommand {
         discussion: """
             Puts the keychain in the place of its signpost, after a comparison item by item, and deletes it from keychaind. All programs of the user can \
             read all of it then. Only root may do that, because any program of the user could take the secrets of the others otherwise. With sudo, \
-            the keychain of the user who has called it is released, in the standard place or in KEYCHAIN_HOME, also if the signpost there is lost.
+            the keychain of the user who has called it is released, in the standard place or in KEYCHAIN_HOME.
             """)
 
     @Option(help: ArgumentHelp("Release the keychain of the user with this number.", valueName: "number"))
     var user: UInt32?
+
+    @Flag(
+        help:
+            "Also if there is no signpost in the place: the keychain is put there, and not where its programs look for it, if that is another place."
+    )
+    var withoutSignpost = false
 
     func run() throws {
         guard CurrentProcess.effectiveUserID == 0 else {
@@ -155,7 +171,9 @@ struct DaemonReleaseCommand: ParsableCommand {
             }
         }
         let session = try CommandSession.forWholeKeychain()
-        let report = try DaemonCommand.perform { () throws(KeychainFailure) in try session.keychain.takeBack(ofUser: user, from: handover) }
+        let report = try DaemonCommand.perform { () throws(KeychainFailure) in
+            try session.keychain.takeBack(ofUser: user, from: handover, requiresSignpost: !withoutSignpost)
+        }
         try StandardOutput.writeLine(
             report.rowCount == 0
                 ? "The keychain is in its file again." : "The keychain is in its file again, with \(DaemonCommand.items(report.rowCount)).")
@@ -175,6 +193,12 @@ extension CommandFailure {
             self.init(
                 .alreadyExists, failure.reason,
                 advice: "Nothing was changed. Then run the command again; `sudo KEYCHAIN_HOME=… valet daemon release` uses another place.")
+        case (.notAvailable, .missing?) where failure.subject == .store:
+            self.init(
+                .unavailable, failure.reason,
+                advice:
+                    "Nothing was changed. `sudo KEYCHAIN_HOME=… valet daemon release` uses another place; if the signpost is lost, add --without-signpost."
+            )
         case (.notAvailable, .otherStore?) where failure.subject == .store:
             self.init(
                 .unavailable, failure.reason,

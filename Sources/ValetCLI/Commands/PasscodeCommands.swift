@@ -50,7 +50,7 @@ extension KeyHolderKind {
     /// A sentence about how long the keychain stays unlocked after the command.
     fileprivate func unlockNotice(_ autoLock: AutoLock) -> String {
         switch self {
-        case .kernelKeyring, .kernelKeyringOfUserNamespace:
+        case .kernelKeyring, .kernelKeyringOfUserNamespace, .keychaind:
             "The keychain is unlocked and \(autoLock.phrase)."
         case .processMemory:
             "The kernel keyring is not available, so the keychain cannot stay unlocked: pass the passcode to each command with --passcode-fd."

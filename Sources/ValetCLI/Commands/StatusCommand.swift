@@ -161,6 +161,7 @@ struct KeychainDescription {
             "kernel keyring of this user namespace: unlocks are not shared with processes outside it"
         case .processMemory:
             "process memory, because the kernel keyring is not available: an unlock ends with the program; use --passcode-fd"
+        case .keychaind: "keychaind: an unlock applies to all programs of this user"
         }
     }
 
