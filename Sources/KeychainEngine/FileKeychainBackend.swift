@@ -137,6 +137,11 @@ struct FileKeychainBackend: KeychainBackend {
     /// Opens the store, and unless `acceptingContent` is set, refuses one whose content is not what the keychain wrote last.
     private func openExisting(acceptingContent: Bool = false) throws(KeychainFailure) -> OpenKeychain {
         let store = try SQLiteItemStore(openingAt: configuration.storePath, options: configuration.storeOptions)
+        // A mark that cannot be read is beside a key file that cannot be read.
+        if (try? KeptMark(configuration).contains(store.storeID)) == true {
+            store.close()
+            throw keptCopyFailure(store.storeID)
+        }
         let holder = try makeHolder(for: store)
         let stored = try store.keybag()
         do throws(KeychainFailure) {
@@ -321,6 +326,15 @@ struct FileKeychainBackend: KeychainBackend {
             .notAvailable,
             "the keychain \(configuration.storePath) is gone, but \(trace) is there: restore the keychain, or move that file away to start over",
             path: configuration.storePath, subject: .store, cause: .missing)
+    }
+
+    /// The failure for a file that was put in the place of its signpost, for example from a backup.
+    private func keptCopyFailure(_ storeID: StoreID) -> KeychainFailure {
+        KeychainFailure(
+            .notAvailable,
+            "keychaind keeps the keychain \(configuration.storePath), says \(KeptMark(configuration).path(for: storeID)), so the file is a former copy: "
+                + "move it away with its key file, or remove the mark to use it",
+            path: configuration.storePath, subject: .store, cause: .otherStore)
     }
 
     // MARK: Creating

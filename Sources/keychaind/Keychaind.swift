@@ -34,7 +34,6 @@ struct Keychaind: ParsableCommand {
     func run() throws {
         let service: Service
         let keychains = UserKeychains(in: directory)
-        keychains.removeIncompleteCopies()
         let directory = RegistrationDirectory(entitlements)
         let services = SharedServices(
             beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },
@@ -46,6 +45,8 @@ struct Keychaind: ParsableCommand {
             }, keychains: keychains)
         do throws(Errno) {
             service = try Service(services, try listening())
+            // No other instance has them now.
+            keychains.removeIncompleteCopies()
         } catch .exists {
             throw CannotListen(description: "another process listens at \(socket)")
         } catch {

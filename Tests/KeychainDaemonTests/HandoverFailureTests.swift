@@ -184,7 +184,7 @@ struct HandoverFailureTests {
             #expect(FileManager.default.fileExists(atPath: handover.kept))
             if isServiceKilled {
                 #expect(try handover.service.restart(with: SIGKILL) == .killed(bySignal: SIGKILL))
-                #expect(!FileManager.default.fileExists(atPath: handover.kept))
+                #expect(waitUntil { !FileManager.default.fileExists(atPath: handover.kept) })
             }
             connection = nil
             #expect(waitUntil { !FileManager.default.fileExists(atPath: handover.kept) })
@@ -256,6 +256,27 @@ struct HandoverFailureTests {
             #expect(throws: KeychainFailure(.duplicateItem, "")) { try handover.takeBack() }
             #expect(throws: KeychainFailure(.duplicateItem, "")) { try handover.engine().handOver(to: handover.connector) }
             #expect(try handover.connection().keptKeychain().storeID == handover.engine().storeID())
+        }
+    }
+
+    @Test("A file that comes back beside the mark is not used, because keychaind has what was stored since")
+    func restoredFileBesideMark() throws {
+        try Handover.with { handover in
+            try handover.engine().addItem("a", "1")
+            let copy = try handover.copyOfHome()
+            #expect(try handover.run("adopt") == .exited(0))
+            try handover.program().set("b", "2")
+            try FileManager.default.removeItem(atPath: handover.storePath)
+            for name in try FileManager.default.subpathsOfDirectory(atPath: copy) where name.contains(".db") || name.hasSuffix(".key") {
+                try FileManager.default.copyItem(atPath: "\(copy)/\(name)", toPath: "\(handover.home)/\(name)")
+            }
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try handover.program().set("b", "3") }
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try handover.takeBack() }
+            // As the message says.
+            try FileManager.default.removeItem(atPath: handover.storePath)
+            #expect(try handover.program().value(of: "b") == "2")
+            #expect(try handover.takeBack().rowCount == 2)
+            #expect(try handover.program().value(of: "b") == "2")
         }
     }
 

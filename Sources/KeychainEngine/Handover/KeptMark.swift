@@ -5,7 +5,8 @@ internal import KeychainSystem
 
 /// A file in the directory of key files that says that keychaind keeps the keychain whose file is at a path.
 ///
-/// It counts only where there is neither a signpost nor a store: a program that finds the signpost lost asks keychaind, and makes no other keychain.
+/// A program that finds the signpost lost asks keychaind, and makes no other keychain. And a file of the same store in the place of the signpost, for
+/// example from a backup, is not used: keychaind has what was stored since.
 /// It is named `ID.kept`, and has the content of the signpost and, in a third line, the path.
 struct KeptMark {
     private let directory: String
@@ -29,19 +30,11 @@ struct KeptMark {
     func remove(_ storeID: StoreID) { FileSystem.tryUnlink(path(for: storeID)) }
 
     /// Returns the store that keychaind keeps in the place of a file at the path; nil without a mark.
-    ///
-    /// A directory of key files within the directory of the store moves with it, so each mark there counts.
     func storeID() throws(KeychainFailure) -> StoreID? {
-        let movesWithStore = directory.hasPrefix(FileSystem.parent(of: storePath) + "/")
         do throws(Errno) {
             for name in try FileSystem.names(in: directory) where name.hasSuffix(Self.suffix) {
                 guard let storeID = StoreID(hexadecimal: name.dropLast(Self.suffix.count)) else { continue }
-                let file = try OpenFile("\(directory)/\(name)", .read)
-                guard let content = try file.descriptor.readToEnd(byteLimit: Self.byteLimit) else { continue }
-                let beginning = Signpost(storeID: storeID).encoded
-                guard content.starts(with: beginning) else { continue }
-                let isOfPath = content.dropFirst(beginning.count).dropLast().elementsEqual(storePath.utf8)
-                if isOfPath || movesWithStore { return storeID }
+                if try contains(storeID) { return storeID }
             }
             return nil
         } catch .notFound {
@@ -49,6 +42,18 @@ struct KeptMark {
         } catch {
             throw PrivateFile.readFailure(error, "the directory of key files", directory).located(at: directory, subject: .keyFile)
         }
+    }
+
+    /// Whether there is a mark that keychaind keeps this store in the place of a file at the path.
+    ///
+    /// A directory of key files within the directory of the store moves with it, so each mark there counts.
+    func contains(_ storeID: StoreID) throws(Errno) -> Bool {
+        let file = try OpenFile(path(for: storeID), .read)
+        guard let content = try file.descriptor.readToEnd(byteLimit: Self.byteLimit) else { return false }
+        let beginning = Signpost(storeID: storeID).encoded
+        guard content.starts(with: beginning) else { return false }
+        let movesWithStore = directory.hasPrefix(FileSystem.parent(of: storePath) + "/")
+        return movesWithStore || content.dropFirst(beginning.count).dropLast().elementsEqual(storePath.utf8)
     }
 
     func path(for storeID: StoreID) -> String { "\(directory)/\(storeID.hexadecimal)\(Self.suffix)" }

@@ -52,8 +52,6 @@ extension LocalKeychain {
         defer { directory.remove() }
         let keyFile = KeyFile(directory: configuration.keyDirectory, storePath: path)
         try keyFile.createDirectory()
-        // It counts while there is neither a signpost nor a store.
-        try KeptMark(configuration).write(keys.storeID)
         try handover.prepareRelease()
         reach(.prepared)
         let copyPath = directory.path + "/keychain.db"
@@ -63,15 +61,19 @@ extension LocalKeychain {
         // That of an attempt that was interrupted, with the same secret.
         keyFile.discard(for: keys.storeID)
         try keyFile.prepareMove(keys.deviceSecret.secret, for: keys.storeID)
+        // With it, the file would count as an older copy.
+        KeptMark(configuration).remove(keys.storeID)
         do throws(KeychainFailure) {
             try Signpost.replace(at: path, with: copyPath, using: directory.path)
         } catch {
-            if FileSystem.exists(copyPath) { keyFile.discard(for: keys.storeID) }
+            if FileSystem.exists(copyPath) {
+                keyFile.discard(for: keys.storeID)
+                try? KeptMark(configuration).write(keys.storeID)
+            }
             throw error
         }
         reach(.placed)
         try keyFile.confirm(for: keys.storeID)
-        KeptMark(configuration).remove(keys.storeID)
         directory.remove()
         try handover.finishRelease()
         reach(.finished)
@@ -184,7 +186,7 @@ private struct ReleaseDirectory {
     /// Best effort; a keychain that could not be put back in its place stays.
     func remove() {
         let former = path + "/signpost"
-        guard !FileSystem.exists(former) || Signpost.isPresent(at: former) else { return }
+        guard (try? FileStatus(of: path))?.kind == .directory, !FileSystem.exists(former) || Signpost.isPresent(at: former) else { return }
         for name in ["keychain.db", "keychain.db-wal", "keychain.db-shm", "signpost"] { FileSystem.tryUnlink("\(path)/\(name)") }
         try? FileSystem.removeDirectory(path)
     }

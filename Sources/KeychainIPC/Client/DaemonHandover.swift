@@ -15,9 +15,6 @@ package final class DaemonHandover {
         connection = try client.connect(until: .after(seconds: 5))
     }
 
-    /// How sure keychaind is which program this is.
-    package var level: AssuranceLevel { connection.level }
-
     /// Returns what keychaind has of the keychain of this process's user, and its identifier if it is complete.
     package func keptKeychain() throws(KeychainFailure) -> (KeptKeychain, storeID: StoreID?) {
         guard case .keptKeychain(let kept, let storeID) = try reply(to: .keptKeychain) else { throw Self.unexpectedReply }
@@ -51,16 +48,16 @@ package final class DaemonHandover {
     }
 
     /// Makes keychaind serve the keychain no more, also after a restart.
-    package func prepareRelease() throws(KeychainFailure) { try perform(.prepareRelease) }
+    package func prepareRelease() throws(KeychainFailure) { try perform(.prepareRelease, isOutcomeUnknown: true) }
 
     /// Makes keychaind delete the keychain.
     ///
     /// Throws `.parameter`, as `setReleasedAside` does, if keychaind is in charge of it.
-    package func finishRelease() throws(KeychainFailure) { try perform(.finishRelease) }
+    package func finishRelease() throws(KeychainFailure) { try perform(.finishRelease, isOutcomeUnknown: true) }
 
     /// Makes keychaind keep the keychain apart from those that are used; returns the directory.
     package func setReleasedAside() throws(KeychainFailure) -> String {
-        guard case .path(let path) = try reply(to: .setReleasedAside) else { throw Self.unexpectedReply }
+        guard case .path(let path) = try reply(to: .setReleasedAside, isOutcomeUnknown: true) else { throw Self.unexpectedReply }
         return path
     }
 
@@ -101,16 +98,18 @@ package final class DaemonHandover {
 
     // MARK: Calls
 
-    private func perform(_ call: Call) throws(KeychainFailure) {
-        guard case .done = try reply(to: call) else { throw Self.unexpectedReply }
+    private func perform(_ call: Call, isOutcomeUnknown: Bool = false) throws(KeychainFailure) {
+        guard case .done = try reply(to: call, isOutcomeUnknown: isOutcomeUnknown) else { throw Self.unexpectedReply }
     }
 
-    private func reply(to call: Call) throws(KeychainFailure) -> Reply {
+    /// `isOutcomeUnknown` says whether a lost reply means that keychaind may be in charge, or not.
+    private func reply(to call: Call, isOutcomeUnknown: Bool = false) throws(KeychainFailure) -> Reply {
         switch connection.exchange(Request(call), until: .after(seconds: timeoutSeconds)) {
         case .response(let response):
             if case .failure(let failure) = response.reply { throw failure }
             return response.reply
-        case .notSent(let failure), .noReply(let failure): throw KeychainFailure(failure, isOutcomeUnknown: false)
+        case .notSent(let failure): throw KeychainFailure(failure, isOutcomeUnknown: false)
+        case .noReply(let failure): throw KeychainFailure(failure, isOutcomeUnknown: isOutcomeUnknown)
         }
     }
 

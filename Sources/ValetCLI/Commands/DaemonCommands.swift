@@ -216,6 +216,8 @@ extension CommandFailure {
             self.init(
                 .unavailable, failure.reason,
                 advice: "Nothing was changed. `make install-daemon` installs keychaind; start it, and run the command again.")
+        case (.notAvailable, .outcomeUnknown?):
+            self.init(.unavailable, failure.reason, advice: "Run the command again. Until then programs may be refused.")
         case (.notAvailable, .busy?):
             self.init(.unavailable, failure.reason, advice: "Nothing was changed. Run the command again.")
         default: self.init(failure)
