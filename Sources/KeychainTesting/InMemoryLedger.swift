@@ -96,6 +96,13 @@ extension InMemoryTransaction: SyncStoreWriting {
         return count
     }
 
+    // MARK: Counts
+
+    func recordedChangeCount() -> Int { ledger.changes.count }
+    func pendingVersionCount() -> Int { ledger.pending.count }
+    func shownVersionCount() -> Int { ledger.live.values.count { $0.item != nil } }
+    func namesOfHiddenVersions() -> [ItemName] { Set(ledger.live.values.filter { $0.item == nil }.map(\.name)).sorted() }
+
     // MARK: Live versions
 
     func liveVersions(named name: ItemName) -> [LiveVersion] { sortedVersions { $0.name == name } }

@@ -151,6 +151,8 @@ extension ItemStoreContract {
                 findings.expect(rest == Array(written.dropFirst(7)), "the rest is wrong")
             }
             findings.expect(try store.records().count == 13, "an erased record is back, or another one is gone")
+            findings.expect(
+                try store.readLedger { reading throws(KeychainFailure) in try reading.recordedChangeCount() } == 13, "the count is wrong")
         },
         recordingRule("A stop removes ledger and records, and leaves the items") { store, findings throws(KeychainFailure) in
             try store.insert([shared(1)])

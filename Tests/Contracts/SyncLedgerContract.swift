@@ -49,6 +49,9 @@ extension SyncLedgerContract {
                 findings.expect(try writing.liveVersion(shownBy: item) == versions[0], "the version that an item shows")
                 findings.expect(try writing.liveVersion(shownBy: .random()) == nil, "an item without a version")
                 findings.expect(try writing.liveVersionCount() == 3, "the count within the transaction")
+                findings.expect(try writing.shownVersionCount() == 1, "the number of versions that items show")
+                findings.expect(
+                    try writing.namesOfHiddenVersions() == Set(versions[1...].map(\.name)).sorted(), "the names of the other versions")
             }
             findings.expect(try store.readLedger { reading throws(KeychainFailure) in try reading.liveVersionCount() } == 3, "the count")
         },
@@ -129,6 +132,7 @@ extension SyncLedgerContract {
             }
             try store.changeLedger { writing throws(KeychainFailure) in
                 for version in versions { try writing.insert(version) }
+                findings.expect(try writing.pendingVersionCount() == versions.count, "the count")
                 for lane in [Lane.whenUnlocked, .afterFirstUnlock] {
                     let expected = versions.filter { $0.lane == lane }
                     findings.expect(try writing.pendingVersions(in: lane, limit: 100) == expected, "the versions of \(lane)")

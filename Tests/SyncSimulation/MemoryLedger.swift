@@ -93,6 +93,8 @@ package final class MemoryLedger: SyncWriting {
 
     package func liveVersionCount() -> Int { state.live.count }
 
+    package func namesOfHiddenVersions() -> [ItemName] { Set(state.live.values.filter { $0.item == nil }.map(\.name)).sorted() }
+
     package func insert(_ version: LiveVersion) throws(KeychainFailure) {
         guard state.live[version.reference] == nil else { throw KeychainFailure(.duplicateItem, "the version is live already") }
         state.live[version.reference] = version

@@ -25,6 +25,8 @@ package protocol SyncReading {
     func liveVersions(after reference: VersionReference?, limit: Int) throws(KeychainFailure) -> [LiveVersion]
     /// Returns the number of live versions.
     func liveVersionCount() throws(KeychainFailure) -> Int
+    /// Returns the names of the live versions that no item shows, each once, in ascending order.
+    func namesOfHiddenVersions() throws(KeychainFailure) -> [ItemName]
 
     /// Returns at most `limit` local writes of a lane that are in no batch yet, oldest first.
     func pendingVersions(in lane: Lane, limit: Int) throws(KeychainFailure) -> [PendingVersion]

@@ -37,6 +37,15 @@ extension SyncStore {
 
 /// Read access to the rows of items and of conflict copies, and to the ledger.
 package protocol SyncStoreReading: ItemReading, SyncReading {
+    /// Returns the number of recorded changes of all kinds.
+    func recordedChangeCount() throws(KeychainFailure) -> Int
+
+    /// Returns the number of pending versions of all lanes.
+    func pendingVersionCount() throws(KeychainFailure) -> Int
+
+    /// Returns the number of live versions that an item shows.
+    func shownVersionCount() throws(KeychainFailure) -> Int
+
     /// Returns the row of a conflict copy with its secret; nil if there is none.
     func copy(of reference: VersionReference) throws(KeychainFailure) -> SealedRow?
 }

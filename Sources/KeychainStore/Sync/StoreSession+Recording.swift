@@ -32,6 +32,15 @@ extension StoreSession {
         return changes
     }
 
+    func recordedChangeCount() throws(KeychainFailure) -> Int { try count(.recordedChangeCount) }
+
+    /// Returns the number that a statement counts.
+    func count(_ name: SyncStatement) throws(KeychainFailure) -> Int {
+        let statement = try connection.statement(name)
+        defer { statement.reset() }
+        return try statement.step() ? Int(statement.integer(at: 0)) : 0
+    }
+
     func eraseRecordedChange(_ item: ItemID) throws(KeychainFailure) {
         let statement = try connection.statement(.eraseChange)
         statement.bind(item, at: 1)

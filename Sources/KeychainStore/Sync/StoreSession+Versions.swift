@@ -38,6 +38,18 @@ extension StoreSession {
 
     func liveVersionCount() throws(KeychainFailure) -> Int { try storedVersionCount() + versionCountChange }
 
+    func shownVersionCount() throws(KeychainFailure) -> Int { try count(.shownVersionCount) }
+
+    func namesOfHiddenVersions() throws(KeychainFailure) -> [ItemName] {
+        // Most keychains have none.
+        guard try shownVersionCount() < liveVersionCount() else { return [] }
+        let statement = try connection.statement(.hiddenVersionNames)
+        defer { statement.reset() }
+        var names: Set<ItemName> = []
+        while try statement.step() { names.insert(try statement.required(ItemName.self, at: 0)) }
+        return names.sorted()
+    }
+
     func insert(_ version: LiveVersion) throws(KeychainFailure) {
         guard try number(of: version.reference) == nil else { throw Self.isLiveAlready }
         let statement = try connection.statement(.insertVersion)
@@ -108,6 +120,8 @@ extension StoreSession {
         statement.bind(Int64(limit), at: 2)
         return try pendingVersions(from: statement)
     }
+
+    func pendingVersionCount() throws(KeychainFailure) -> Int { try count(.pendingVersionCount) }
 
     func pendingVersion(_ id: SyncVersionID) throws(KeychainFailure) -> PendingVersion? {
         let statement = try connection.statement(.pendingByID)

@@ -79,6 +79,7 @@ enum SyncSchema {
 /// The statements on the tables of `SyncSchema`.
 enum SyncStatement: Int, CaseIterable {
     case recordChange, recordedWrites, recordedDeletions, eraseChange, recordUnknownRows
+    case recordedChangeCount, pendingVersionCount, shownVersionCount, hiddenVersionNames
     case setting, setSetting, removeSetting
     case logNumber, insertLog, logs
     case versionsByName, versionsByID, versionByItem, versionsFromID, hasVersion
@@ -111,6 +112,11 @@ enum SyncStatement: Int, CaseIterable {
                 + " FROM items WHERE is_synchronizable <> 0 AND is_tombstone = 0 AND accessibility IN (\(Self.sharedClasses)) AND NOT EXISTS"
                 + " (SELECT 1 FROM sync_versions WHERE sync_versions.item = items.id AND sync_versions.id = items.revision)"
                 + " ON CONFLICT (item) DO NOTHING"
+        case .recordedChangeCount: "SELECT count(*) FROM sync_changes"
+        case .pendingVersionCount: "SELECT count(*) FROM sync_pending"
+        case .shownVersionCount: "SELECT count(*) FROM sync_versions INDEXED BY sync_versions_item WHERE item IS NOT NULL"
+        // In the order of the table: each version would be on another page in the order of an index.
+        case .hiddenVersionNames: "SELECT name FROM sync_versions NOT INDEXED WHERE item IS NULL"
         case .setting: "SELECT value FROM sync_settings WHERE name = ?1"
         case .setSetting: "INSERT OR REPLACE INTO sync_settings (name, value) VALUES (?1, ?2)"
         case .removeSetting: "DELETE FROM sync_settings WHERE name = ?1"
@@ -163,7 +169,8 @@ enum SyncStatement: Int, CaseIterable {
                 + " WHERE m.device = ?1 AND m.report IS NOT NULL ORDER BY m.report LIMIT ?2"
         case .noteReported: "UPDATE sync_marks SET report = NULL WHERE \(Self.originCondition)"
         case .removeMark: "DELETE FROM sync_marks WHERE \(Self.originCondition)"
-        case .outgoingNames: "SELECT name FROM sync_outgoing ORDER BY number"
+        // Every object has a page of the table to itself, and the index has the numbers too.
+        case .outgoingNames: "SELECT name FROM sync_outgoing INDEXED BY sync_outgoing_name ORDER BY number"
         case .outgoingBytes: "SELECT bytes FROM sync_outgoing WHERE name = ?1"
         case .insertOutgoing: "INSERT OR IGNORE INTO sync_outgoing (name, bytes) VALUES (?1, ?2)"
         case .removeOutgoing: "DELETE FROM sync_outgoing WHERE name = ?1"

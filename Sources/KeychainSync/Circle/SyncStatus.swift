@@ -105,7 +105,7 @@ extension KeychainSync {
             let credentials = try CredentialWarnings(membership, roster, notes, now: local.clock.now()).warnings(in: ledger)
             return SyncStatus(
                 circle: Self.groups(of: membership.circle),
-                location: try ledger.setting(.storage).map { String(decoding: $0, as: UTF8.self) } ?? "",
+                location: try Self.location(in: ledger),
                 deviceCount: roster.members.values.count { !$0.isRecoveryKit }, isAgentRunning: isAgentRunning,
                 sharedItemCount: counts.shared, unsharedItemCount: counts.unshared, unsentCount: counts.unsent,
                 isWaitingForUnlock: state != .unlocked && !waiting.isEmpty,
@@ -115,6 +115,17 @@ extension KeychainSync {
                 isWaitingForStatements: !roster.missing.isEmpty, conflictCount: counts.conflicts,
                 isRemoved: isRemoved, warnings: alarms + [storage].compactMap(\.self) + credentials)
         }
+    }
+
+    /// Where the storage of the circle is, as ``SyncStatus/location``.
+    package static func location() throws(SyncFailure) -> String {
+        let local = try LocalCircle.current()
+        _ = try local.membership()
+        return try local.readLedger { ledger throws(KeychainFailure) in try location(in: ledger) }
+    }
+
+    private static func location(in ledger: any SyncReading) throws(KeychainFailure) -> String {
+        try ledger.setting(.storage).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
     /// The devices that have told of batches which this one has not read.
@@ -177,11 +188,8 @@ extension LocalCircle {
     /// The numbers of items that synchronize, of items that the circle does not have any more, of conflicts, and of changes that were not sent.
     func counts() throws(SyncFailure) -> (shared: Int, unshared: Int, conflicts: Int, unsent: Int) {
         try readLedger { ledger throws(KeychainFailure) in
-            var shared = 0
-            try Self.forEachLiveVersion(in: ledger) { if $0.item != nil { shared += 1 } }
-            var unsent = 0
-            for kind in RecordedChange.Kind.allCases { unsent += try ledger.recordedChanges(kind, limit: .max).count }
-            for lane in Lane.allCases { unsent += try ledger.pendingVersions(in: lane, limit: .max).count }
+            let shared = try ledger.shownVersionCount()
+            var unsent = try ledger.recordedChangeCount() + ledger.pendingVersionCount()
             let folders = try ledger.outgoingNames().map { ObjectName($0)?.folder }
             // What was stated about the circle is one change for a person: a removal, for example, is followed by new keys.
             unsent += folders.count { $0 == .batches } + (folders.contains(.statements) ? 1 : 0)
@@ -211,10 +219,8 @@ extension LocalCircle {
 
     /// The versions of each item that has different contents, the visible one first.
     static func conflicts(in ledger: any SyncReading) throws(KeychainFailure) -> [(name: ItemName, versions: [LiveVersion])] {
-        var names: Set<ItemName> = []
-        try forEachLiveVersion(in: ledger) { if $0.item == nil { names.insert($0.name) } }
         var conflicts: [(name: ItemName, versions: [LiveVersion])] = []
-        for name in names.sorted() {
+        for name in try ledger.namesOfHiddenVersions() {
             let versions = try ledger.liveVersions(named: name)
             let digests = Set(versions.map(\.contentDigest))
             // A write that was recorded while its class was locked has no digest yet.

@@ -7,8 +7,8 @@ import KeychainSystem
 extension SyncSession {
     /// The storage of the circle.
     func storage() throws(CommandFailure) -> any SyncStorage {
-        let status = try perform { () async throws(SyncFailure) in try KeychainSync.status() }
-        return try etcd(at: status.location) ?? FolderStorage(path: status.location)
+        let location = try perform { () async throws(SyncFailure) in try KeychainSync.location() }
+        return try etcd(at: location) ?? FolderStorage(path: location)
     }
 
     /// The storage that a person names; a folder is prepared, if that is wanted, for a first circle.
