@@ -140,6 +140,7 @@ extension ChildCommand {
         case ("add-pair", 1):
             try keychain.addItem("left", "one")
             try keychain.addItem("right", "two")
+        case ("stop-synchronizing", 1): try keychain.stopSynchronizing()
         case ("migrate", 1):
             do {
                 try CurrentKeychain.with(keychain) {

@@ -247,6 +247,16 @@ extension SQLiteConnection {
             """)
     }
 
+    /// Runs `body`, whose transaction frees pages without writing them.
+    ///
+    /// Their content stays in the file until they are used again.
+    func withoutOverwritingFreedPages(_ body: () throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        try execute("PRAGMA secure_delete = FAST")
+        // Cannot fail: the same call succeeded when the connection was opened.
+        defer { try? execute("PRAGMA secure_delete = ON") }
+        try body()
+    }
+
     /// Switches the database to WAL mode.
     ///
     /// Does nothing if it is in WAL mode.

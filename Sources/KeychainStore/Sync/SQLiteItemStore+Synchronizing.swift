@@ -19,7 +19,12 @@ extension SQLiteItemStore: SyncStore {
         try perform(sharesFlush: false) { session throws(KeychainFailure) in
             guard try session.isSynchronizing() != isSynchronizing else { return }
             try session.noteOtherChange()
-            try session.connection.execute(isSynchronizing ? SyncSchema.upgrade : SyncSchema.downgrade)
+            guard !isSynchronizing else { return try session.connection.execute(SyncSchema.upgrade) }
+            try session.connection.execute(SyncSchema.erasure)
+            // The rest is identifiers, digests, and objects under keys of the circle. Overwriting it would write a ledger of any size once more.
+            try session.connection.withoutOverwritingFreedPages { () throws(KeychainFailure) in
+                try session.connection.execute(SyncSchema.downgrade)
+            }
         }
     }
 

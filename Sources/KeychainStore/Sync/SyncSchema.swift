@@ -71,6 +71,9 @@ enum SyncSchema {
     /// Makes a store of format 2 one of format 3.
     static let upgrade = "\(statements) PRAGMA user_version = \(StoreSchema.synchronizingFormat)"
 
+    /// Removes the values of items, which are sealed under the keys of the keychain, and what people have named.
+    static let erasure = "DELETE FROM sync_copies; DELETE FROM sync_settings"
+
     /// Makes a store of format 3 one of format 2.
     static let downgrade =
         tables.map { "DROP TABLE \($0); " }.joined() + "PRAGMA user_version = \(StoreSchema.formatOfNewStores)"

@@ -168,6 +168,48 @@ struct LockKillTests {
         private static func valet(_ identifier: Identifier) -> Valet { Valet.valet(with: identifier, accessibility: .whenUnlocked) }
     }
 
+    @Test("A stop of synchronization that is killed leaves the whole ledger, or none, and can be done again")
+    func killedStop() throws {
+        try expectAtomic(StopOfSynchronization())
+    }
+
+    private struct StopOfSynchronization: KillScenario {
+        private static let keys = Set((1...10).map { "key \($0)" })
+
+        var request: String { "stop-synchronizing" }
+
+        func prepare(home: String) throws {
+            let keychain = LocalKeychain(home: home)
+            try CurrentKeychain.with(keychain) {
+                for key in Self.keys { try Self.valet.setString("value of \(key)", forKey: key) }
+            }
+            try RecordAudit.with(keychain) { audit throws(KeychainFailure) in try audit.start() }
+            _ = try keychain.makeDeviceKeys()
+        }
+
+        func check(home: String, _ comment: Comment) throws -> KillOutcome {
+            let keychain = LocalKeychain(home: home)
+            let isDone = try !keychain.isSynchronizing()
+            if !isDone {
+                #expect(try RecordAudit.with(keychain) { audit throws(KeychainFailure) in try audit.objections() } == [], comment)
+                try keychain.stopSynchronizing()
+                #expect(try !keychain.isSynchronizing(), comment)
+            }
+            #expect(throws: KeychainFailure(.itemNotFound, ""), comment) { try keychain.deviceKeys() }
+            try CurrentKeychain.with(keychain) {
+                let valet = Self.valet
+                for key in Self.keys {
+                    let value = try valet.string(forKey: key)
+                    #expect(value == "value of \(key)", comment)
+                }
+            }
+            #expect(try keychain.verify(purgingQuarantine: false).isSound, comment)
+            return isDone ? .done : .nothingDone
+        }
+
+        private static var valet: Valet { Valet.iCloudValet(with: "shared", accessibility: .whenUnlocked) }
+    }
+
     private func expectAtomic(_ scenario: any KillScenario) throws {
         let tally = try KillHarness(scenario: scenario).run(pointCount: Self.pointCount, callCount: Scale.pick(3, full: 14))
         #expect(tally.killCount >= Self.pointCount)

@@ -83,6 +83,37 @@ struct SynchronizingTests {
         #expect(try schema() == Self.plainSchema)
     }
 
+    @Test("A stop writes little, however much the ledger has, and erases conflict copies")
+    func cheapStop() throws {
+        let store = try directory.makeStore()
+        try store.startSynchronizing()
+        let copy = SampleRows.row(account: 1, isSynchronizable: true)
+        try store.writeLedger(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
+            for number in 0..<4_000 as Range<UInt64> {
+                try writing.insert(SampleVersions.live(number, origin: SampleVersions.origin(1), name: number, item: .random()))
+            }
+            try writing.insert(OutgoingObject(name: "b/1", bytes: SampleVersions.bytes(1 << 20)))
+            try writing.insertCopy(copy, of: VersionReference(id: SyncVersionID(.random()), origin: nil), at: 1)
+        }.mustBeWritten()
+        store.close()
+        func isInFile(_ bytes: [UInt8]) throws -> Bool {
+            try Data(contentsOf: URL(filePath: directory.storePath)).firstRange(of: bytes) != nil
+        }
+        #expect(try isInFile(copy.header.revision.bytes))
+        let stopping = try SQLiteItemStore(openingAt: directory.storePath)
+        try stopping.stopSynchronizing()
+        let attributes = try FileManager.default.attributesOfItem(atPath: directory.storePath + "-wal")
+        #expect(try #require(attributes[.size] as? Int) < 200_000)
+        // Afterwards, what is removed is overwritten again.
+        let row = SampleRows.row(account: 2)
+        try stopping.insert([row])
+        try stopping.write(ifKeybagGeneration: 7) { writing throws(KeychainFailure) in
+            for row in try writing.rows() { try writing.remove(number: row.number ?? 0) }
+        }.mustBeWritten()
+        stopping.close()
+        #expect(try !isInFile(copy.header.revision.bytes) && !isInFile(row.header.revision.bytes))
+    }
+
     // MARK: Programs of other versions
 
     /// Emulates a program that does not know the ledger.
