@@ -57,7 +57,7 @@ struct ImportOptions: ParsableArguments {
             let refused = session.placesOfOtherAccessibility(of: plan.newKeys, in: selected)
             if !refused.isEmpty { return (plan, refused) }
             if !dryRun { try session.perform { try plan.execute(in: selected, progress: progress) } }
-            session.warnOfOtherPlaces(of: content.secrets.map(\.key), than: selected)
+            session.warnOfOtherPlaces(of: content.secrets.lazy.map(\.key), than: selected)
             return (plan, refused)
         }
         if dryRun { try plan.show(refusedKeys: refused.map(\.key)) }

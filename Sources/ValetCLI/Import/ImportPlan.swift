@@ -14,15 +14,16 @@ struct ImportPlan {
         case isStored
     }
 
-    private let steps: [(secret: FoundSecret, step: Step)]
+    /// One for each secret of the content.
+    private let steps: [Step]
     private let content: SourceContent
 
     /// Compares the secrets of the source with those of the valet.
     init(_ content: SourceContent, into selected: SelectedValet, overwriting: Bool, progress: ImportProgress) throws {
-        var steps: [(FoundSecret, Step)] = []
+        var steps: [Step] = []
         for secret in content.secrets {
             progress.show("Comparing", steps.count)
-            steps.append((secret, try Self.step(for: secret, in: selected.valet, overwriting: overwriting)))
+            steps.append(try Self.step(for: secret, in: selected.valet, overwriting: overwriting))
         }
         self.steps = steps
         self.content = content
@@ -38,10 +39,14 @@ struct ImportPlan {
     }
 
     /// The keys that the valet does not have.
-    var newKeys: [String] { steps.filter { $0.step == .store }.map(\.secret.key) }
+    var newKeys: some Collection<String> { keys { $0 == .store } }
 
     /// The keys with another value, which the import leaves alone.
-    var keptKeys: [String] { steps.filter { $0.step == .keep }.map(\.secret.key) }
+    var keptKeys: some Collection<String> { keys { $0 == .keep } }
+
+    private func keys(where isIncluded: @escaping (Step) -> Bool) -> some Collection<String> {
+        steps.indices.lazy.filter { isIncluded(steps[$0]) }.map { content.secrets.key(at: $0) }
+    }
 
     // MARK: Showing
 
@@ -50,7 +55,7 @@ struct ImportPlan {
     /// `refusedKeys` are those that an item of another accessibility has.
     func show(refusedKeys: [String]) throws(CommandFailure) {
         let refused = Set(refusedKeys.map { Array($0.utf8) })
-        for (secret, step) in steps {
+        for (secret, step) in zip(content.secrets, steps) {
             let note =
                 switch step {
                 case .store: refused.contains(Array(secret.key.utf8)) ? CommandFailure.otherAccessibilityNote : ""
@@ -71,16 +76,18 @@ struct ImportPlan {
         var failure: (any Error)?
         let outcome = withTransaction {
             do {
-                for (number, (secret, step)) in steps.enumerated() {
+                for (number, step) in steps.enumerated() where step == .store || step == .replace {
                     progress.show("Storing", number)
-                    switch step {
-                    case .store: try selected.add(secret.value, forKey: secret.key)
-                    case .replace: try selected.valet.setObject(secret.value, forKey: secret.key)
-                    case .keep, .isStored: break
+                    let secret = content.secrets[number]
+                    if step == .store {
+                        try selected.add(secret.value, forKey: secret.key)
+                    } else {
+                        try selected.valet.setObject(secret.value, forKey: secret.key)
                     }
                 }
-                for (number, (secret, step)) in steps.enumerated() where step == .store || step == .replace {
+                for (number, step) in steps.enumerated() where step == .store || step == .replace {
                     progress.show("Checking", number)
+                    let secret = content.secrets[number]
                     guard try selected.valet.object(forKey: secret.key, withPrompt: "") == secret.value else {
                         throw KeychainError.couldNotAccessKeychain
                     }
@@ -101,9 +108,9 @@ struct ImportPlan {
     /// Says what was done, and how the source can be removed once everything in it is stored.
     func report() throws(CommandFailure) {
         let action = "the secrets were stored"
-        let storedCount = steps.count { $0.step == .store || $0.step == .replace }
+        let storedCount = steps.count { $0 == .store || $0 == .replace }
         var lines = ["\(Self.secrets(storedCount)) stored."]
-        let sameCount = steps.count { $0.step == .isStored }
+        let sameCount = steps.count { $0 == .isStored }
         if sameCount > 0 { lines.append("\(Self.secrets(sameCount)) already stored with the same value.") }
         lines += omissionLines
         if keptKeys.isEmpty, !content.secrets.isEmpty {

@@ -95,87 +95,106 @@ struct JSONSource: SecretSource {
     var name: String { file.name }
 
     func read() throws(CommandFailure) -> SourceContent {
-        let text = Data(try file.text().utf8)
-        // Not the decoder's members: of two with one name, it takes one. Its error may quote the text.
-        var members = JSONMembers([UInt8](text))
-        let problem = members.read()
-        if problem != nil || (try? JSONDecoder().decode([String: String].self, from: text)) == nil {
-            let reason =
-                problem.map { "\(file.name), line \($0.line): \($0.reason)" }
-                ?? "\(file.name) is not a JSON object whose members are all text"
+        var members = JSONMembers(try file.utf8Text())
+        if let problem = members.read() {
             throw CommandFailure(
-                .usage, "\(reason); nothing was stored",
+                .usage, "\(file.name), line \(problem.line): \(problem.reason); nothing was stored",
                 advice: "Give a file of `valet export --format json`, or of the form {\"KEY\": \"SECRET\"}.")
         }
-        var content = SourceContent(removalAdvice: file.removalAdvice())
-        for (name, value, line) in members.members.sorted(by: { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }) {
-            try content.add(FoundSecret(key: name, value: Data(value.utf8), place: "line \(line)"))
-        }
+        var content = SourceContent(removalAdvice: file.removalAdvice(), secrets: SecretList(members.bytes))
+        for entry in members.entries { try content.add(entry) }
         return content
     }
 }
 
 /// Reads a JSON object whose members are all text.
+///
+/// There may be a million. So each member takes the place of text that was read before: what a string in quotes stands for is shorter than its text.
 private struct JSONMembers {
+    /// The names and values of the members that were read, and behind them other text.
+    private(set) var bytes: [UInt8]
     /// In their order, also those with one name.
-    private(set) var members: [(name: String, value: String, line: Int)] = []
-    private let text: [UInt8]
+    private(set) var entries: [SecretList.Entry] = []
     private var index = 0
+    /// The number of bytes that the members take.
+    private var byteCount = 0
     private var line = 1
     private let decoder = JSONDecoder()
 
     init(_ text: [UInt8]) {
-        self.text = text
+        bytes = text
     }
 
     /// Reads all members, or returns the line and the reason, which has no value in it, why that is not possible.
     mutating func read() -> (line: Int, reason: String)? {
-        guard !text.isEmpty else { return found("it is empty") }
+        guard !bytes.isEmpty else { return found("it is empty") }
         guard take("{") else { return found("there is no { of an object") }
         guard !take("}") else { return end() }
         repeat {
             guard let name = string() else { return found("the name of a member is expected here, in double quotes") }
             // Without a colon it may be a value, which is never shown.
             guard take(":") else { return found("there is no colon after the name of a member") }
-            let shown = ItemListing.escapingUnprintable(name)
             let line = line
-            guard let value = string() else { return found("the value of \(shown) is not text in double quotes") }
-            members.append((name, value, line))
+            guard let value = string() else { return found("the value of \(shown(name)) is not text in double quotes") }
+            guard let entry = SecretList.Entry(name, valueByteCount: value.count, line: line) else { return found("it is too large") }
+            entries.append(entry)
             guard !take("}") else { return end() }
-            guard take(",") else { return found("there is no comma or } after the value of \(shown)") }
+            guard take(",") else { return found("there is no comma or } after the value of \(shown(name))") }
             guard !take("}") else { return found("there is a comma before the }, where no member follows") }
         } while true
     }
 
     private mutating func end() -> (line: Int, reason: String)? {
         skipSpaces()
-        return index == text.count ? nil : found("there is text after the object")
+        return index == bytes.count ? nil : found("there is text after the object")
     }
 
     private func found(_ reason: String) -> (line: Int, reason: String) { (line, reason) }
 
+    private func shown(_ name: Range<Int>) -> String { ItemListing.escapingUnprintable(String(decoding: bytes[name], as: UTF8.self)) }
+
     private mutating func take(_ character: Unicode.Scalar) -> Bool {
         skipSpaces()
-        guard index < text.count, text[index] == UInt8(ascii: character) else { return false }
+        guard index < bytes.count, bytes[index] == UInt8(ascii: character) else { return false }
         index += 1
         return true
     }
 
-    /// Reads a string, or nothing if it is not valid.
-    private mutating func string() -> String? {
+    /// Reads a string, or nothing if it is not valid, and returns where its text is now.
+    private mutating func string() -> Range<Int>? {
         skipSpaces()
-        guard index < text.count, text[index] == UInt8(ascii: "\"") else { return nil }
+        guard index < bytes.count, bytes[index] == UInt8(ascii: "\"") else { return nil }
         var end = index + 1
-        while end < text.count, text[end] != UInt8(ascii: "\"") { end += text[end] == UInt8(ascii: "\\") ? 2 : 1 }
-        guard end < text.count, let string = try? decoder.decode(String.self, from: Data(text[index...end])) else { return nil }
+        var isPlain = true
+        while end < bytes.count, bytes[end] != UInt8(ascii: "\"") {
+            let isEscaped = bytes[end] == UInt8(ascii: "\\")
+            isPlain = isPlain && !isEscaped && bytes[end] >= UInt8(ascii: " ")
+            end += isEscaped ? 2 : 1
+        }
+        guard end < bytes.count else { return nil }
+        let start = byteCount
+        if isPlain {
+            for position in index + 1..<end { append(bytes[position]) }
+        } else {
+            // Its error may quote the text.
+            guard let text = try? decoder.decode(String.self, from: Data(bytes[index...end])), text.utf8.count < end - index else {
+                return nil
+            }
+            for byte in text.utf8 { append(byte) }
+        }
         index = end + 1
-        return string
+        return start..<byteCount
+    }
+
+    private mutating func append(_ byte: UInt8) {
+        bytes[byteCount] = byte
+        byteCount += 1
     }
 
     private mutating func skipSpaces() {
-        while index < text.count, " \t\r\n".utf8.contains(text[index]) {
+        while index < bytes.count, " \t\r\n".utf8.contains(bytes[index]) {
             // Nowhere else in valid JSON is a line feed.
-            if text[index] == UInt8(ascii: "\n") { line += 1 }
+            if bytes[index] == UInt8(ascii: "\n") { line += 1 }
             index += 1
         }
     }

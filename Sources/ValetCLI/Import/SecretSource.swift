@@ -24,20 +24,19 @@ struct SourceContent {
         var isEmpty = false
     }
 
-    private(set) var secrets: [FoundSecret] = []
+    private(set) var secrets: SecretList
     var omissions: [Omission] = []
     /// Whether nothing is lost if the source is removed.
     var isComplete: Bool { omissions.allSatisfy(\.isEmpty) }
     /// What a person can do to remove the source, for example a command.
     let removalAdvice: String
 
-    /// The index in `secrets` of each key, by its exact bytes.
-    private var indices: [[UInt8]: Int] = [:]
     /// The places of the other values of a key, by the index of the first one.
     private var otherPlaces: [Int: [String]] = [:]
 
-    init(removalAdvice: String) {
+    init(removalAdvice: String, secrets: SecretList = SecretList()) {
         self.removalAdvice = removalAdvice
+        self.secrets = secrets
     }
 
     /// Adds a secret.
@@ -45,6 +44,15 @@ struct SourceContent {
     /// The same secret may be given twice. A key with several values has to be handled by `requireOneValueForEachKey` or `omitRepeatedKeys`,
     /// because all but one would be lost.
     mutating func add(_ secret: FoundSecret) throws(CommandFailure) {
+        guard let entry = secrets.copy(secret) else {
+            throw CommandFailure(.usage, "the source has more than 2 GiB of secrets; nothing was stored", advice: "Import parts of it.")
+        }
+        try add(entry)
+    }
+
+    /// Adds a secret that is in the buffer of `secrets`; otherwise like `add(_:)` for a secret.
+    mutating func add(_ entry: SecretList.Entry) throws(CommandFailure) {
+        let secret = secrets.secret(entry)
         guard !secret.key.isEmpty else {
             throw CommandFailure(.usage, "\(secret.place): the key is empty; nothing was stored", advice: "Give it a name in the source.")
         }
@@ -52,11 +60,7 @@ struct SourceContent {
             omissions.append(Omission(note: "\(secret.place): \(ItemListing.escapingUnprintable(secret.key)) has no value", isEmpty: true))
             return
         }
-        guard let index = indices[Array(secret.key.utf8)] else {
-            indices[Array(secret.key.utf8)] = secrets.count
-            secrets.append(secret)
-            return
-        }
+        guard let index = secrets.add(entry) else { return }
         if secrets[index].value != secret.value { otherPlaces[index, default: []].append(secret.place) }
     }
 
@@ -75,9 +79,8 @@ struct SourceContent {
             let places = Self.enumeration(places, of: "places")
             omissions.append(Omission(note: "\(places): \(ItemListing.escapingUnprintable(key)) has several values"))
         }
-        secrets = secrets.indices.filter { otherPlaces[$0] == nil }.map { secrets[$0] }
+        secrets.removeAll { otherPlaces[$0] != nil }
         otherPlaces = [:]
-        indices = Dictionary(uniqueKeysWithValues: secrets.enumerated().map { (Array($0.element.key.utf8), $0.offset) })
     }
 
     /// Names the first ten, and counts the others.
@@ -122,18 +125,22 @@ struct SourceFile {
     }
 
     /// Returns the content as text without a byte-order mark.
-    func text() throws(CommandFailure) -> String {
-        let bytes = try contents()
+    func text() throws(CommandFailure) -> String { String(decoding: try utf8Text(), as: UTF8.self) }
+
+    /// Returns the content as text in UTF-8 without a byte-order mark.
+    func utf8Text() throws(CommandFailure) -> [UInt8] {
+        var bytes = try contents()
         if let encoding = Self.wideEncoding(of: bytes) {
             throw CommandFailure(
                 .usage, "\(name) is UTF-16 text; \(outcome)", advice: "Convert it: iconv -f \(encoding) -t UTF-8")
         }
-        guard let text = String(validating: bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self) else {
+        guard (try? UTF8Span(validating: bytes.span)) != nil else {
             throw CommandFailure(
                 .usage, "\(name) is not UTF-8 text; \(outcome)",
                 advice: "Check that it is the right file, or convert it to UTF-8 with iconv.")
         }
-        return text
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+        return bytes
     }
 
     /// Returns the name that iconv has for the encoding of UTF-16 text; nil for other text.

@@ -218,7 +218,7 @@ extension CommandSession {
     ///
     /// The valets are those of other programs, or of another accessibility, and otherwise the same name. Programs find the item of one place only,
     /// so a second one with the same key is often a mistake. If the search fails, there is no warning.
-    func warnOfOtherPlaces(of keys: [String], than selected: SelectedValet) {
+    func warnOfOtherPlaces(of keys: some Collection<String>, than selected: SelectedValet) {
         let services = selected.siblings.map(\.service)
         let own = selected.place
         var counts: [ItemPlace: Int] = [:]

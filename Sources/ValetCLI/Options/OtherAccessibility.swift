@@ -20,7 +20,7 @@ extension CommandSession {
     }
 
     /// Returns the keys that the valet cannot store because an item of another accessibility has them, with the place of that item.
-    func placesOfOtherAccessibility(of keys: [String], in selected: SelectedValet) -> [(key: String, place: ItemPlace)] {
+    func placesOfOtherAccessibility(of keys: some Sequence<String>, in selected: SelectedValet) -> [(key: String, place: ItemPlace)] {
         guard selected.isExplicit else { return [] }
         return keys.compactMap { key in placeOfOtherAccessibility(of: key, in: selected).map { (key, $0) } }
     }
