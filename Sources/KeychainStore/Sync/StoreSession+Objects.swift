@@ -89,7 +89,10 @@ extension StoreSession: SyncStoreWriting {
     }
 
     func removeOutgoing(_ name: String) throws(KeychainFailure) {
-        try run(.removeOutgoing, [SQLiteStatement.Blob(index: 1, text: name)])
+        // The storage has these bytes too.
+        try connection.withoutOverwritingFreedPages { () throws(KeychainFailure) in
+            try run(.removeOutgoing, [SQLiteStatement.Blob(index: 1, text: name)])
+        }
     }
 
     // MARK: Statements

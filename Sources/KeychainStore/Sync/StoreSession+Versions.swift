@@ -51,7 +51,7 @@ extension StoreSession {
     }
 
     func insert(_ version: LiveVersion) throws(KeychainFailure) {
-        guard try number(of: version.reference) == nil else { throw Self.isLiveAlready }
+        guard try stored(version.reference) == nil else { throw Self.isLiveAlready }
         let statement = try connection.statement(.insertVersion)
         try bind(version, to: statement)
         try statement.run()
@@ -59,32 +59,34 @@ extension StoreSession {
     }
 
     func replace(_ reference: VersionReference, with version: LiveVersion) throws(KeychainFailure) {
-        guard let number = try number(of: reference) else { return try insert(version) }
-        if version.reference != reference, try self.number(of: version.reference) != nil { throw Self.isLiveAlready }
-        let statement = try connection.statement(.updateVersion)
+        guard let stored = try stored(reference) else { return try insert(version) }
+        if version.reference != reference, try self.stored(version.reference) != nil { throw Self.isLiveAlready }
+        let keepsIndexes = version.reference.id == reference.id && version.name == stored.name && version.item == stored.item
+        let statement = try connection.statement(keepsIndexes ? .updateUnindexedColumns : .updateVersion)
         try bind(version, to: statement)
-        statement.bind(number, at: 10)
+        statement.bind(stored.number, at: 10)
         try statement.run()
     }
 
     func remove(_ reference: VersionReference) throws(KeychainFailure) {
-        guard let number = try number(of: reference) else { return }
+        guard let stored = try stored(reference) else { return }
         let statement = try connection.statement(.removeVersion)
-        statement.bind(number, at: 1)
+        statement.bind(stored.number, at: 1)
         try statement.run()
         versionCountChange -= 1
     }
 
     private static var isLiveAlready: KeychainFailure { KeychainFailure(.duplicateItem, "the ledger has this version already") }
 
-    /// Returns the number of the row of a live version.
-    private func number(of reference: VersionReference) throws(KeychainFailure) -> Int64? {
+    /// Returns the number of the row of a live version, and its columns that have indexes, besides the identifier.
+    private func stored(_ reference: VersionReference) throws(KeychainFailure) -> (number: Int64, name: ItemName?, item: ItemID?)? {
         guard let log = try logNumber(of: reference.origin) else { return nil }
         let statement = try connection.statement(.hasVersion)
         defer { statement.reset() }
         statement.bind(reference.id, at: 1)
         statement.bind(reference.origin, log: log, at: 2)
-        return try statement.step() ? statement.integer(at: 0) : nil
+        guard try statement.step() else { return nil }
+        return (statement.integer(at: 0), statement.identifier(at: 1).map { ItemName($0) }, statement.identifier(at: 2))
     }
 
     private func bind(_ version: LiveVersion, to statement: SQLiteStatement) throws(KeychainFailure) {

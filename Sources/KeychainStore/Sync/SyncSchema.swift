@@ -86,7 +86,7 @@ enum SyncStatement: Int, CaseIterable {
     case setting, setSetting, removeSetting
     case logNumber, insertLog, logs
     case versionsByName, versionsByID, versionByItem, versionsFromID, hasVersion
-    case insertVersion, updateVersion, removeVersion
+    case insertVersion, updateVersion, updateUnindexedColumns, removeVersion
     case pendingInLane, pendingByID, pendingByName, insertPending, removePending
     case hasAwaited, awaitedFromID, insertAwaited, removeAwaited
     case hasPermitted, insertPermitted, removePermitted
@@ -132,13 +132,16 @@ enum SyncStatement: Int, CaseIterable {
         case .versionsByID: Self.versions(where: "v.id = ?1")
         case .versionByItem: Self.versions(where: "v.item = ?1")
         case .versionsFromID: Self.versions(where: "v.id >= ?1")
-        case .hasVersion: "SELECT number FROM sync_versions WHERE id = ?1 AND log = ?2 AND batch = ?3 AND hash = ?4"
+        case .hasVersion: "SELECT number, name, item FROM sync_versions WHERE id = ?1 AND log = ?2 AND batch = ?3 AND hash = ?4"
         case .insertVersion:
             "INSERT INTO sync_versions (id, log, batch, hash, name, lane, date, digest, item)"
                 + " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
         case .updateVersion:
             "UPDATE sync_versions SET id = ?1, log = ?2, batch = ?3, hash = ?4, name = ?5, lane = ?6, date = ?7, digest = ?8, item = ?9"
                 + " WHERE number = ?10"
+        // SQLite writes the indexes of all columns that a statement sets, also if they have the same values.
+        case .updateUnindexedColumns:
+            "UPDATE sync_versions SET log = ?2, batch = ?3, hash = ?4, lane = ?6, date = ?7, digest = ?8 WHERE number = ?10"
         case .removeVersion: "DELETE FROM sync_versions WHERE number = ?1"
         case .pendingInLane: Self.pending(where: "lane = ?1", limit: "LIMIT ?2")
         case .pendingByID: Self.pending(where: "id = ?1")
