@@ -121,13 +121,13 @@ final class AgentLoop {
     /// waits for a run that ends when it is quiet. There a group has thousands of items, because each of them changes a page of several indexes, and a
     /// page that changes several times is written once.
     private func group(of events: ArraySlice<SyncEvent>) -> ArraySlice<SyncEvent> {
-        let largestByteCount = endsWhenQuiet ? 2 << 20 : 32 << 10
+        let largestByteCount = endsWhenQuiet ? 4 << 20 : 32 << 10
         var byteCount = 0
-        let end = events.prefix(32).firstIndex { event in
+        let end = events.prefix(64).firstIndex { event in
             if case .read(_, let bytes?) = event { byteCount += bytes.count }
             return byteCount > largestByteCount
         }
-        guard let end else { return events.prefix(32) }
+        guard let end else { return events.prefix(64) }
         return events[..<max(end, events.startIndex + 1)]
     }
 

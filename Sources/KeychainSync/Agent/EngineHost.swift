@@ -13,6 +13,7 @@ package actor EngineHost {
     let keychain: LocalKeychain
     let clock: any WallClock
     private let sealsChanges: Bool
+    private var limits = SyncLimits()
     private let executor = QueueExecutor()
     private var keys: LoadedDeviceKeys?
     /// As it was when the keys were read.
@@ -35,6 +36,16 @@ package actor EngineHost {
         self.sealsChanges = sealsChanges
         var random = SystemRandomNumberGenerator()
         id = Identifier128(high: random.next(), low: random.next()).bytes
+    }
+
+    /// Lets a step fold and apply thousands of writes, because a person waits for them.
+    ///
+    /// Each of them changes a page of several indexes, and a page that changes several times in a transaction is written once. Programs that write wait
+    /// for a part of a second. All batches that are read at the same time can be held, in whatever order they arrive: one that could not would be read
+    /// again alone, and so would those that follow it.
+    func allowLargeSteps() {
+        limits.foldedRecords = 8_192
+        limits.heldByteCount = 16 << 20
     }
 
     /// Handles events in one transaction, and returns what has to be done now that it is committed.
@@ -132,7 +143,7 @@ package actor EngineHost {
         guard let membership = try Membership.stored(in: ledger) else {
             throw KeychainFailure(.notAvailable, "this device is in no circle", subject: .store)
         }
-        var engine = SyncEngine(cipher: LocalKeychain.circleCipher, keys: keys, membership: membership)
+        var engine = SyncEngine(cipher: LocalKeychain.circleCipher, keys: keys, membership: membership, limits: limits)
         engine.sealsChanges = sealsChanges
         return engine
     }

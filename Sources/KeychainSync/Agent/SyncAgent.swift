@@ -115,6 +115,7 @@ public final class SyncAgent: Sendable {
             // Nothing else in this call uses the agent to its end, so the lock could be released with it.
             withExtendedLifetime(lock) {}
         }
+        if endsWhenQuiet { await host.allowLargeSteps() }
         let loop = AgentLoop(host, storage, clock: clock, inbox: inbox)
         let result = await withTaskCancellationHandler {
             await Self.result { () async throws(SyncFailure) in try await loop.run(endsWhenQuiet: endsWhenQuiet) }
