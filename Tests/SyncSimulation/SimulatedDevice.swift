@@ -32,6 +32,8 @@ package struct SimulatedDevice {
     package var isRemoved = false
     /// The index of the device that admitted this one; nil if the founder did at the beginning.
     var sponsor: Int?
+    /// The index of another device that has admitted it at the same time; nil if none has.
+    var secondSponsor: Int?
     /// Whether no other device knew of the admission when its author was removed, so that it may count or not.
     var mayBeVoid = false
     /// Whether its removal may be void, because the remover was admitted by a removed device, or by this one.
@@ -62,7 +64,7 @@ package struct SimulatedDevice {
         self.init(index: index, keys: original.keys, id: original.id, disk: try original.disk.copied())
         membership = original.membership
         role = original.role
-        sponsor = original.sponsor
+        (sponsor, secondSponsor) = (original.sponsor, original.secondSponsor)
         mayBeVoid = original.mayBeVoid
         self.original = original.index
     }

@@ -202,6 +202,7 @@ extension Simulation {
             if isCredential { try publishStatements(of: index) }
             if let other {
                 // Two owners have answered the same request.
+                devices[joiner].secondSponsor = other
                 step(other, .command(.admit(devices[joiner].keys.publicKeys, devices[joiner].role)))
                 counters.count(.deviceAdmittedTwice)
             }
@@ -356,6 +357,12 @@ extension Simulation {
     private func isInDoubt(_ device: Int) -> Bool {
         guard let sponsor = devices[device].sponsor else { return false }
         return devices[sponsor].isRemoved || devices[sponsor].mayBeVoid || isInDoubt(sponsor)
+    }
+
+    /// Whether the removals by a device may rest on one of its two admissions only, whose author was removed since.
+    func mayRestOnVoidAdmission(_ remover: Int) -> Bool {
+        guard let first = devices[remover].sponsor, let second = devices[remover].secondSponsor else { return false }
+        return [first, second].contains { devices[$0].isRemoved || devices[$0].mayBeVoid || isInDoubt($0) }
     }
 
     static func isAdmission(_ statement: Statement, of device: DeviceID) -> Bool {

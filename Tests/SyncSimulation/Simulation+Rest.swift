@@ -162,14 +162,16 @@ extension Simulation {
     /// Checks that exactly the remaining devices are members, and that all devices agree.
     ///
     /// A removal whose author was removed too is void if no other device knew of it, so whom it removed may be a member. So may a removal be whose
-    /// author was admitted by a removed device, or by the one that it removes.
+    /// author was admitted by a removed device, or by the one that it removes, also if another device has admitted the author too and it stays a member.
     private mutating func checkMembers() throws {
         // A machine that is restored from a snapshot may have forgotten a removal or an admission that it had not sent.
         guard !faults.restores, !faults.clones else { return }
         let kit = recoveryKit.map { DeviceID(of: $0.publicKeys, role: .recoveryKit, cipher: cipher) }
         let expected = Set(remaining.map { devices[$0].id })
         let doubtful = Set(
-            devices.filter { $0.isRemoved && ($0.isRemovalInDoubt || $0.remover.map { devices[$0].isRemoved } == true) }.map(\.id))
+            devices.filter {
+                $0.isRemoved && ($0.isRemovalInDoubt || $0.remover.map { devices[$0].isRemoved || mayRestOnVoidAdmission($0) } == true)
+            }.map(\.id))
         let found = remaining.map { index in Set(devices[index].engine?.roster?.members.keys.filter { $0 != kit } ?? []) }
         let reference = remaining.firstIndex { devices[$0].role.mayWrite } ?? 0
         for (index, members) in zip(remaining, found) {
