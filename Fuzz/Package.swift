@@ -42,7 +42,7 @@ let package = Package(
         .target(
             name: "KeychainEngine",
             dependencies: [
-                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM",
+                "KeychainCore", "KeychainSystem", "Keybag", "KeychainStore", "KeychainTPM", "KeychainIPC",
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/KeychainEngine"
