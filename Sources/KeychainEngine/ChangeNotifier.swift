@@ -61,7 +61,7 @@ final class ChangeNotifier: Sendable {
     /// Calls the observers if the content has changed.
     private func notice(_ event: ContentEvent, in keychain: LocalKeychain) -> ContentFinding {
         // An open connection may lead to the file that was replaced.
-        if event == .replaced { keychain.closeCurrent() }
+        if event == .replaced { keychain.close() }
         let content = Self.content(of: keychain)
         let observers = state.withLock { state in
             defer { state.known = content }
@@ -83,7 +83,7 @@ final class ChangeNotifier: Sendable {
         } catch {
             // While this look could not open the file, another thread may have kept a connection to the file that was there before. The calls
             // after this must find what the look has found, because nothing is reported until that changes.
-            keychain.closeCurrent()
+            keychain.close()
             return error.status == .itemNotFound ? .noKeychain : .unreadable
         }
     }

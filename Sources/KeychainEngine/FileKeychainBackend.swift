@@ -36,13 +36,10 @@ struct FileKeychainBackend: KeychainBackend {
         do throws(KeychainFailure) {
             return try openWithoutHandover(creating: creating)
         } catch {
+            // An ordinary result, of which programs may have many.
+            guard error.status != .itemNotFound else { throw error }
             // keychaind may have taken the keychain over since the store was opened. Then the key file is gone.
-            do throws(KeychainFailure) {
-                try SQLiteItemStore.requireStore(at: configuration.storePath, options: configuration.storeOptions)
-            } catch let present {
-                if case .keptByDaemon = present.cause { throw present }
-            }
-            throw error
+            throw SQLiteItemStore.signpostFailure(at: configuration.storePath, options: configuration.storeOptions) ?? error
         }
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Keybag
 package import KeychainCore
 internal import KeychainSystem
 internal import Logging
@@ -207,8 +208,15 @@ package final class LocalKeychain: TransactionalKeychain {
         do throws(KeychainFailure) { return try body() } catch { throw backend.addingContext(to: error) }
     }
 
+    /// Returns the identifier of the store.
+    ///
+    /// Throws `.itemNotFound` if there is none, and the errors of opening it.
+    package func storeID() throws(KeychainFailure) -> StoreID {
+        try perform(creating: false) { opened in opened.keybag.storeID }
+    }
+
     /// Closes the open keychain, if any; the next call opens it again.
-    func closeCurrent() {
+    package func close() {
         if let current = opened.current.withLock({ $0 }) { close(current) }
     }
 

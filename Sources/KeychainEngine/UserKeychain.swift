@@ -106,7 +106,7 @@ package final class UserKeychain: Sendable {
         if isKept.load(ordering: .acquiring) { return kept.withLock(\.self) }
         guard group != .none, let storeID = try askedStoreID() else { return nil }
         // The engine has not met the signpost, and would continue with the file that it has open after a release.
-        local.closeCurrent()
+        local.close()
         return keep(storeID)
     }
 

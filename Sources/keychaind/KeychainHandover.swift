@@ -69,21 +69,16 @@ final class KeychainHandover {
 
     /// Calls `body` with each row that the keychain has, in batches of a bounded size; the last one may be empty.
     func forEachBatch(_ body: (_ rows: [HandedOverRow], _ isLast: Bool) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
-        var batch: [HandedOverRow] = []
-        var byteCount = 0
+        var batch = RowBatch()
         let add = { (row: HandedOverRow) throws(KeychainFailure) in
-            batch.append(row)
-            byteCount += row.byteCount
-            guard byteCount >= HandedOverRow.batchByteCount else { return }
-            try body(batch, false)
-            (batch, byteCount) = ([], 0)
+            if let rows = batch.add(row) { try body(rows, false) }
         }
         switch work {
         case .adoption(let copy): try copy.forEachRow(add)
         case .release(let keychain): try keychain.forEachHandedOverRow(add)
         case nil: throw Self.outOfOrder
         }
-        try body(batch, true)
+        try body(batch.rows, true)
     }
 
     /// Closes the copy, which is used from the first program on whose signpost names it.

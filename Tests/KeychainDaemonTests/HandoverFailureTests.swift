@@ -77,7 +77,7 @@ struct HandoverFailureTests {
         }
     }
 
-    @Test("A registered program uses the file of a user who has not handed the keychain over, and notices when that changes")
+    @Test("A registered program uses the file before an adoption, and notices the adoption and the release")
     func notAdopted() throws {
         try Handover.with { handover in
             let program = handover.registeredProgram()

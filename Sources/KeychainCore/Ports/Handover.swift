@@ -37,9 +37,6 @@ package struct HandedOverRow: Hashable, Sendable {
         256 + row.header.encodedByteCount + row.wrappedItemKey.count + row.sealedAttributes.count + row.sealedSecret.count + row.tag.count
     }
 
-    /// The size of a message from which no further row is added to it.
-    package static let batchByteCount = 1 << 20
-
     /// The rows that one store hands over, in the order in which another one inserts them: first those of the quarantine.
     ///
     /// Throws for a row that cannot be read.
@@ -53,6 +50,26 @@ package struct HandedOverRow: Hashable, Sendable {
             try body(HandedOverRow(row))
             return .proceed
         }
+    }
+}
+
+/// Rows that are sent, or inserted, together.
+package struct RowBatch {
+    package private(set) var rows: [HandedOverRow] = []
+    private var byteCount = 0
+
+    /// The size from which no further row is added.
+    private static let largestByteCount = 1 << 20
+
+    package init() {}
+
+    /// Adds a row; returns the rows of the batch, which is empty then, if it is large enough.
+    package mutating func add(_ row: HandedOverRow) -> [HandedOverRow]? {
+        rows.append(row)
+        byteCount += row.byteCount
+        guard byteCount >= Self.largestByteCount else { return nil }
+        defer { (rows, byteCount) = ([], 0) }
+        return rows
     }
 }
 

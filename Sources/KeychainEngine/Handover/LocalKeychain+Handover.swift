@@ -75,7 +75,7 @@ extension LocalKeychain {
                 throw error
             }
         }
-        closeCurrent()
+        close()
         guard let report else { throw SealedKeychain.keybagChanged }
         // Otherwise the first program that uses the keychain does this.
         try? handover.finishAdoption()
@@ -147,21 +147,6 @@ extension LocalKeychain {
 
     static var isDifferent: KeychainFailure {
         KeychainFailure(.internal, "the copy of the keychain differs from the original, so it is not used", subject: .store)
-    }
-}
-
-/// Rows that are sent, or inserted, together.
-struct RowBatch {
-    private(set) var rows: [HandedOverRow] = []
-    private var byteCount = 0
-
-    /// Adds a row; returns the rows of the batch, which is empty then, if it is large enough.
-    mutating func add(_ row: HandedOverRow) -> [HandedOverRow]? {
-        rows.append(row)
-        byteCount += row.byteCount
-        guard byteCount >= HandedOverRow.batchByteCount else { return nil }
-        defer { (rows, byteCount) = ([], 0) }
-        return rows
     }
 }
 

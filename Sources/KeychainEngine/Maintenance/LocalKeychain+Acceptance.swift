@@ -32,7 +32,7 @@ extension LocalKeychain {
     package func acceptContent(applying: Bool, acceptingKeybag: Bool = false) throws(KeychainFailure) -> ContentReport? {
         guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
         return try addingContext { () throws(KeychainFailure) in
-            closeCurrent()
+            close()
             let opened = try backend.openAcceptingContent()
             defer { backend.close(opened) }
             do throws(KeychainFailure) {

@@ -70,7 +70,7 @@ extension LocalKeychain {
     ) throws(KeychainFailure) -> Result {
         guard let backend = backend as? FileKeychainBackend else { throw KeychainFailure.requiresFile() }
         return try addingContext { () throws(KeychainFailure) in
-            closeCurrent()
+            close()
             let opened = try backend.openToSave()
             defer { backend.close(opened) }
             return try body(opened)

@@ -49,7 +49,7 @@ extension LocalKeychain {
         let path = configuration.storePath
         return try addingContext { () throws(KeychainFailure) in
             try fileBackend().requireStore()
-            closeCurrent()
+            close()
             var found: RepairReport?
             let outcome = try StoreRepair(path, options: configuration.storeOptions).run(originalSuffix: Self.keptFileSuffix("repair")) {
                 copy throws(KeychainFailure) in

@@ -53,7 +53,7 @@ extension LocalKeychain {
         let configuration = try configuration()
         try ReservedPaths(of: configuration).requireNotReserved(path)
         return try addingContext { () throws(KeychainFailure) in
-            closeCurrent()
+            close()
             var report = SnapshotReport()
             let check = CopyCheck(configuration: configuration, entitlements: entitlements)
             let outcome = try SnapshotRestoration(configuration.storePath, options: configuration.storeOptions).run(

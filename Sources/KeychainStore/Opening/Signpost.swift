@@ -10,7 +10,7 @@ internal import KeychainSystem
 ///     keychaind signpost 1
 ///     4f8e0c2a96d1b7358a1e5c7d3f902b64
 ///
-/// No other file is a signpost. A file that begins like one and is none, or has another version, is an error and is never replaced.
+/// No other file is a signpost. A file that begins like one and is none, or has another version, is an error, and only a release replaces it.
 package struct Signpost: Equatable, Sendable {
     package let storeID: StoreID
 
@@ -80,6 +80,10 @@ extension Signpost {
             try writer.append(encoded)
         }
         if Self.isPresent(at: location.path) { Self.removeCompanions(of: location) }
+        // An interrupted process may have put it in place. The key file is removed next, and must not be lost to a file that comes back.
+        do throws(Errno) { try FileSystem.flush(location.directory) } catch {
+            throw FileSystem.creationFailure(error, in: location.directory)
+        }
     }
 
     /// Puts the signpost in the place of a store, atomically and durably, and removes the files beside the store.

@@ -13,9 +13,9 @@ extension SQLiteItemStore {
         try StoreFile.find(path, fileSystem: fileSystem) == nil ? .absent : .present
     }
 
-    /// Throws if there is no store at a path, for example because keychaind keeps it by now.
-    package static func requireStore(at path: String, options: StoreOptions) throws(KeychainFailure) {
-        try StoreOpener(path: path, options: options).requireStore()
+    /// Returns the failure of opening a store that keychaind keeps by now; nil if there is no signpost at the path.
+    package static func signpostFailure(at path: String, options: StoreOptions) -> KeychainFailure? {
+        StoreOpener(path: path, options: options).signpostFailure
     }
 
     /// Returns the path of the -wal file of a store that is gone; nil if there is none.

@@ -14,10 +14,18 @@ struct StoreOpener {
             return try openCheckedSession(role, poolGeneration: poolGeneration, deadlineNanoseconds: deadlineNanoseconds)
         } catch {
             // keychaind may have taken the keychain over meanwhile.
-            do throws(KeychainFailure) { try requireStore() } catch let present {
-                if case .keptByDaemon = present.cause { throw present }
-            }
-            throw UnopenableStore.explain(error, of: path)
+            throw signpostFailure ?? UnopenableStore.explain(error, of: path)
+        }
+    }
+
+    /// The failure of opening a store that keychaind keeps; nil if there is no signpost.
+    var signpostFailure: KeychainFailure? {
+        do throws(KeychainFailure) {
+            try requireStore()
+            return nil
+        } catch {
+            if case .keptByDaemon = error.cause { return error }
+            return nil
         }
     }
 

@@ -140,7 +140,7 @@ struct DaemonReleaseCommand: ParsableCommand {
         discussion: """
             Puts the keychain in the place of its signpost, after a comparison item by item, and deletes it from keychaind. All programs of the user can \
             read all of it then. Only root may do that, because any program of the user could take the secrets of the others otherwise. With sudo, \
-            the keychain of the user who has called it is released, in the standard place or in KEYCHAIN_HOME.
+            this is the keychain of the person who runs sudo, in the standard place or in KEYCHAIN_HOME.
             """)
 
     @Option(help: ArgumentHelp("Release the keychain of the user with this number.", valueName: "number"))
