@@ -181,6 +181,17 @@ int keychain_forget_own_writes(sqlite3 *database) {
     return code;
 }
 
+int keychain_is_written(sqlite3 *database) {
+    /* The bytes of the locks of writers and of checkpoints. */
+    enum { FIRST = 0, COUNT = 2 };
+    keychain_checksummed_file *file;
+    int code = find_main_file(database, &file);
+    /* There are no locks before the -shm file is mapped. */
+    if (code != SQLITE_OK || !file->shared_memory.is_known) return code;
+    code = file->base.pMethods->xShmLock(&file->base, FIRST, COUNT, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE);
+    return code == SQLITE_OK ? file->base.pMethods->xShmLock(&file->base, FIRST, COUNT, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE) : code;
+}
+
 static int64_t big_endian(const uint8_t *bytes) {
     return (int64_t)bytes[0] << 24 | (int64_t)bytes[1] << 16 | (int64_t)bytes[2] << 8 | bytes[3];
 }
@@ -254,6 +265,13 @@ int keychain_wal_committed_byte_count(sqlite3 *database, int64_t *byte_count) {
     if (present < end || memcmp(header + 16, index + INDEX_SALTS, 8) != 0) return KEYCHAIN_WAL_IS_LOST;
     *byte_count = end;
     return SQLITE_OK;
+}
+
+int keychain_wal_frame_count(sqlite3 *database, int64_t *count) {
+    keychain_checksummed_file *file;
+    int code = find_main_file(database, &file);
+    *count = code == SQLITE_OK ? keychain_wal_index_frame_count(&file->index) : 0;
+    return code;
 }
 
 int keychain_wal_hides_commits(sqlite3 *database, bool *result) {

@@ -56,6 +56,11 @@ uint32_t keychain_wal_index_page(const keychain_wal_index *index, uint32_t frame
     return number_at(index->regions[region], position % FRAMES_PER_REGION * 4);
 }
 
+uint32_t keychain_wal_index_frame_count(const keychain_wal_index *index) {
+    const volatile uint8_t *region = keychain_wal_index_header(index);
+    return region ? number_at(region, LAST_FRAME) : 0;
+}
+
 uint32_t keychain_wal_index_backfilled(const keychain_wal_index *index) {
     const volatile uint8_t *region = keychain_wal_index_header(index);
     return region ? number_at(region, BACKFILLED) : 0;

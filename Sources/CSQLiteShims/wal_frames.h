@@ -48,6 +48,9 @@ uint32_t keychain_wal_index_page(const keychain_wal_index *index, uint32_t frame
 /* Returns the region of the index that has the page number of a frame. */
 int keychain_wal_index_region_of(uint32_t frame);
 
+/* Returns the number of committed frames in the index; 0 if it is not mapped. */
+uint32_t keychain_wal_index_frame_count(const keychain_wal_index *index);
+
 /* Returns the number of frames that the index says are in the database. */
 uint32_t keychain_wal_index_backfilled(const keychain_wal_index *index);
 

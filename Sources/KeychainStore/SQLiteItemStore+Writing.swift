@@ -87,7 +87,7 @@ extension SQLiteItemStore {
             try session.beginWriting(deadlineNanoseconds: deadlineNanoseconds)
             do throws(KeychainFailure) {
                 try session.checkFormat()
-                let verified = session.verifiedFiles()
+                session.connection.forgetOwnWrites()
                 try body(session)
                 if sharesFlush, session.health.transactionFailure == nil, !group.collectRequests(into: session, from: writerQueue) {
                     session.rollBack()
@@ -99,8 +99,12 @@ extension SQLiteItemStore {
                 try pacing.record(group) { () throws(KeychainFailure) in try session.commit() }
                 session.pacing = pacing
                 outcome = .committed
+                // Without delay: the next writer records its commit only if it finds this one recorded.
+                let isVerified = session.recordOwnWrites(of: state)
                 finishScrub(on: session)
-                session.recordCommit(of: state, verified)
+                session.connection.checkpointIfDue()
+                // Both copy what the -wal file contains, so it must be known.
+                if isVerified { session.recordOwnWrites() }
             } catch {
                 session.rollBack()
                 if session.outcomeIsUnknown { outcome = .failed(error) }

@@ -204,7 +204,7 @@ struct StateTests {
 }
 
 /// Counts the rows that a comparison reads.
-private final class CountingCipher: StateCipher {
+final class CountingCipher: StateCipher {
     private let cipher = PlainStateCipher()
     private let count = Mutex(0)
 

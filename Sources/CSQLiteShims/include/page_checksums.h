@@ -74,6 +74,12 @@ int keychain_lost_files(struct sqlite3 *database, int *lost);
 int keychain_get_own_writes(struct sqlite3 *database, keychain_own_writes *main_file, keychain_own_writes *wal);
 int keychain_forget_own_writes(struct sqlite3 *database);
 
+/* Returns SQLITE_BUSY if another connection writes or runs a checkpoint now, and SQLITE_OK if none does. */
+int keychain_is_written(struct sqlite3 *database);
+
+/* Gets the number of frames in the -wal file, including those that were copied into the database; 0 if the index is not mapped. */
+int keychain_wal_frame_count(struct sqlite3 *database, int64_t *count);
+
 /* Finds the first page after page number `after` that has a wrong checksum and no newer version in the -wal file; 0: none.
    Requires a read transaction, which keeps the -wal file from being restarted. */
 int keychain_page_checksums_next_damaged(struct sqlite3 *database, int64_t after, int64_t *page);

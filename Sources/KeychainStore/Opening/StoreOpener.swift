@@ -68,6 +68,7 @@ struct StoreOpener {
                 throw KeychainFailure(.readOnly, "\(path) is read-only: nothing can be stored in it", path: path, subject: .store)
             }
             try connection.switchToWAL()
+            connection.disableCheckpointsInCommits()
         }
         // If the path leads to the same file before and after opening, that file was opened. Other connections of this process may still
         // use a -shm file that was removed, and share it with new ones until all are closed.

@@ -92,11 +92,18 @@ extension SQLiteConnection {
         var database = keychain_own_writes()
         var log = keychain_own_writes()
         guard unsafe keychain_get_own_writes(handle, &database, &log) == 0 else { return nil }
+        var isKnown = true
         func change(_ writes: keychain_own_writes, isLog: Bool) -> OwnWrites.Change? {
             guard let before = FileStamps.Stamp(writes.before, isLog: isLog) else { return nil }
-            return OwnWrites.Change(before: before, after: FileStamps.Stamp(writes.after, isLog: isLog) ?? .none)
+            guard let after = FileStamps.Stamp(writes.after, isLog: isLog) else {
+                // Written and not flushed.
+                isKnown = false
+                return nil
+            }
+            return OwnWrites.Change(before: before, after: after)
         }
-        return OwnWrites(database: change(database, isLog: false), log: change(log, isLog: true))
+        let writes = OwnWrites(database: change(database, isLog: false), log: change(log, isLog: true))
+        return isKnown ? writes : nil
     }
 
     /// Begins to record the writes of this connection.

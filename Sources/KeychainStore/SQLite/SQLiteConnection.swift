@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CSQLite
+internal import CSQLiteShims
 internal import KeychainCore
 internal import KeychainSystem
 
@@ -185,6 +186,23 @@ internal import KeychainSystem
         return frameCount == copiedCount
     }
 
+    /// Leaves checkpoints to `checkpointIfDue`.
+    func disableCheckpointsInCommits() {
+        // Cannot fail for an open connection.
+        unsafe sqlite3_wal_autocheckpoint(handle, 0)
+    }
+
+    /// Copies the -wal file's content into the database if it is large, as far as no reader needs the older content.
+    ///
+    /// Best effort, as SQLite's own checkpoint after a commit: a later commit retries.
+    func checkpointIfDue() {
+        var frameCount: Int64 = 0
+        guard unsafe keychain_wal_frame_count(handle, &frameCount) == SQLITE_OK, frameCount >= Self.framesPerCheckpoint else { return }
+        unsafe sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+    }
+
+    private static let framesPerCheckpoint: Int32 = 250
+
     func setFlag(_ option: Int32, _ isOn: Bool) throws(KeychainFailure) {
         let code = unsafe keychain_sqlite3_set_flag(handle, option, isOn ? 1 : 0)
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "setting up")) }
@@ -243,7 +261,7 @@ extension SQLiteConnection {
         try execute(
             """
             PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA secure_delete = ON;
-            PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 250; PRAGMA journal_size_limit = 8388608
+            PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = \(Self.framesPerCheckpoint); PRAGMA journal_size_limit = 8388608
             """)
     }
 

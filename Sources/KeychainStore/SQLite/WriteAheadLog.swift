@@ -68,6 +68,17 @@ extension SQLiteConnection {
         throw health.record(.wrongIndex("comparing the changes"))
     }
 
+    /// Waits a moment, and then until no other connection writes or runs a checkpoint, or until the deadline of this connection's waits.
+    ///
+    /// No transaction may be open.
+    func waitForWriters() {
+        var attempt = 2
+        repeat {
+            guard busyHandler.wait(attempt: attempt) else { return }
+            attempt += 1
+        } while unsafe keychain_is_written(handle) == SQLITE_BUSY
+    }
+
     /// Sets whether the connection, if it is the last one to close, checkpoints the -wal file and removes it.
     ///
     /// Only a connection that knows the -wal file's content to be durable may do that: if the power fails during the checkpoint, only the

@@ -194,28 +194,13 @@ extension StoreSession {
 
     private static let unexpectedRowLimit: UInt64 = 100_000
 
-    /// The state that the files match; nil if that is not known.
+    /// Records in the anchors what this connection has written since `forgetOwnWrites`.
     ///
-    /// Read it at the beginning of a transaction, before the files change.
-    func verifiedFiles() -> VerifiedFiles? {
-        connection.forgetOwnWrites()
-        return stateGuard.flatMap { VerifiedFiles($0, file.location) }
-    }
-
-    /// Records a commit in the anchor.
-    ///
-    /// `verified` is from the beginning of the transaction.
-    func recordCommit(of state: (original: StoreState, new: StoreState)?, _ verified: VerifiedFiles?) {
-        guard let stateGuard else { return }
-        let files = verified?.filesNow(after: connection.ownWrites, file.location)
-        guard let state else {
-            verified?.record(in: stateGuard, files)
-            return
-        }
-        var known: AnchorRecord.Verified?
-        if verified?.stateID == state.original.id, let files {
-            known = .init(stateID: state.new.id, files: files)
-        }
-        stateGuard.record(durable: state.new, verified: known)
+    /// `state` is what a commit has changed the state from and to; nil if it is unchanged. Returns whether the files are known to match their
+    /// state, as far as these writes are concerned.
+    @discardableResult
+    func recordOwnWrites(of state: (original: StoreState, new: StoreState)? = nil) -> Bool {
+        defer { connection.forgetOwnWrites() }
+        return stateGuard?.record(connection.ownWrites, of: state) ?? false
     }
 }

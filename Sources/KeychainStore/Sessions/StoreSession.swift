@@ -119,9 +119,9 @@ final class StoreSession: @unchecked Sendable {
     func makeDurable(deadlineNanoseconds: UInt64) throws(KeychainFailure) {
         try beginWriting(deadlineNanoseconds: deadlineNanoseconds)
         defer { rollBack() }
-        let verified = verifiedFiles()
+        connection.forgetOwnWrites()
         try connection.makeWALDurable(in: file.location.directory)
-        verified?.record(in: stateGuard, verified?.filesNow(after: connection.ownWrites, file.location))
+        recordOwnWrites()
     }
 
     func rollBack() {

@@ -230,21 +230,54 @@ private struct StateComparison {
         self.session = session
     }
 
-    func problem(using keybag: StoredKeybag?, readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
+    /// The store at the beginning of a comparison.
+    private struct Content {
+        /// Nil if the files cannot be examined.
+        let files: FileStamps?
+        /// The records of the anchors, the newest one first.
+        let anchored: [AnchorRecord]
+        let state: StoreState
+
+        /// Whether the rows are known to be those of the state.
+        var isVerified: Bool {
+            guard let files else { return false }
+            return anchored.contains { $0.verified == AnchorRecord.Verified(stateID: state.id, files: files) }
+        }
+    }
+
+    private func content() throws(KeychainFailure) -> Content {
         // Before the transaction begins: stamps that are equal before and after it are those of the content it sees.
-        let before = FileStamps(of: location)
+        let files = FileStamps(of: location)
         let anchored = stateGuard.reload().sorted { $0.lastState?.changeCount ?? 0 > $1.lastState?.changeCount ?? 0 }
         try session.beginReadTransaction()
-        let state: StoreState
+        return Content(files: files, anchored: anchored, state: try session.storedState(stateGuard.cipher))
+    }
+
+    /// Begins a comparison that other processes do not disturb, if possible.
+    ///
+    /// A process that writes records its stamps only once the write is durable. It is faster to wait for it than to compare all rows.
+    private func settledContent() throws(KeychainFailure) -> Content {
+        var content = try content()
+        // After the first time, a process may have released its lock and not recorded the write yet.
+        for _ in 1...2 where !content.isVerified {
+            session.finishReading()
+            session.connection.waitForWriters()
+            content = try self.content()
+        }
+        return content
+    }
+
+    func problem(using keybag: StoredKeybag?, readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
+        let content: Content
         do throws(KeychainFailure) {
-            state = try session.storedState(stateGuard.cipher)
+            content = try readingAllRows ? self.content() : settledContent()
         } catch {
             guard case .unexpectedState(let problem)? = error.cause else { throw error }
             return problem
         }
+        let (before, anchored, state) = (content.files, content.anchored, content.state)
         let keybagProblem = try Self.keybagProblem(keybag, state, session, stateGuard.cipher)
-        let unchanged = before.map { AnchorRecord.Verified(stateID: state.id, files: $0) }
-        let isVerified = !readingAllRows && unchanged != nil && anchored.contains { $0.verified == unchanged }
+        let isVerified = !readingAllRows && content.isVerified
         if !isVerified, try !session.hasOwnSchema() { return .schemaAltered }
         var rows = isVerified ? .same : try Self.compareRows(of: state, session, stateGuard.cipher)
         if !isVerified {

@@ -124,6 +124,30 @@ final class StateGuard: Sendable {
         }
     }
 
+    /// Records a commit, or another change of the files by a connection of this process.
+    ///
+    /// The two files are recorded independently: another process may write to the -wal file during a checkpoint. If the files matched their state
+    /// before, and all changes are those of the connections that recorded them, they match the new state. So a change is recorded only if it began
+    /// with the file that the last one has left. A file that another program has changed never has a recorded stamp again.
+    ///
+    /// - Parameters:
+    ///   - writes: What the connection has written; nil if that is not known.
+    ///   - state: The state before and after the commit; nil if the change has not changed the state.
+    /// - Returns: Whether the files are known to match their state, as far as this change is concerned.
+    @discardableResult
+    func record(_ writes: OwnWrites?, of state: (original: StoreState, new: StoreState)?) -> Bool {
+        if state == nil, let writes, writes.database == nil, writes.log == nil { return true }
+        // Another process may have recorded its changes of the other file.
+        let verified = reload().lazy.compactMap { record -> AnchorRecord.Verified? in
+            guard let verified = record.verified, state == nil || state?.original.id == verified.stateID,
+                let files = writes?.files(after: verified.files)
+            else { return nil }
+            return .init(stateID: state?.new.id ?? verified.stateID, files: files)
+        }.first
+        record(durable: state?.new, verified: verified)
+        return verified != nil
+    }
+
     /// Records what is known of the files now.
     ///
     /// - Parameters:
@@ -151,33 +175,6 @@ final class StateGuard: Sendable {
     }
 }
 
-/// The state that the files matched before a change by this process.
-///
-/// If they matched it before, and the change is this process's own, they match the new state after it.
-struct VerifiedFiles {
-    let stateID: Identifier128
-    private let files: FileStamps
-
-    /// Returns nil unless the files are as they were when their rows were last known to match their state.
-    init?(_ stateGuard: StateGuard, _ location: FileLocation) {
-        guard let files = FileStamps(of: location), let id = stateGuard.verifiedStateID(of: files) else { return nil }
-        stateID = id
-        self.files = files
-    }
-
-    /// Returns the files now; nil if another program has written to them since, so far as their change times show it.
-    func filesNow(after ownWrites: OwnWrites?, _ location: FileLocation) -> FileStamps? {
-        guard let now = FileStamps(of: location), let ownWrites, ownWrites.explain(now, after: files) else { return nil }
-        return now
-    }
-
-    /// Records the files after a change that did not change the state.
-    func record(in stateGuard: StateGuard?, _ files: FileStamps?) {
-        guard let stateGuard, let files else { return }
-        stateGuard.record(durable: nil, verified: .init(stateID: stateID, files: files))
-    }
-}
-
 /// What a connection has written into the files of a store.
 struct OwnWrites {
     /// A file before the first and after the last write.
@@ -190,24 +187,30 @@ struct OwnWrites {
     let database: Change?
     let log: Change?
 
-    /// Whether these writes are all that has changed between two moments.
-    func explain(_ now: FileStamps, after before: FileStamps) -> Bool {
-        Self.explains(database, now.database, after: before.database) && Self.explains(log, now.log, after: before.log)
+    /// Returns the files after these writes; nil unless the writes to each file began with the one in `before`.
+    func files(after before: FileStamps) -> FileStamps? {
+        guard let database = Self.stamp(after: database, of: before.database), let log = Self.stamp(after: log, of: before.log) else {
+            return nil
+        }
+        return FileStamps(database: database, log: log)
     }
 
-    private static func explains(_ change: Change?, _ now: FileStamps.Stamp, after before: FileStamps.Stamp) -> Bool {
-        guard let change else { return now == before }
-        return change.before == before && change.after == now
+    private static func stamp(after change: Change?, of before: FileStamps.Stamp) -> FileStamps.Stamp? {
+        guard let change else { return before }
+        return change.before == before ? change.after : nil
     }
 }
 
 extension SQLiteItemStore {
-    /// Runs `body`, which changes the files but not the content of the store.
+    /// Runs `body`, which closes the connections of this store, and records that it emptied the -wal file.
+    ///
+    /// The last connection to a store does that. Whatever else has changed meanwhile is the work of others, who record it.
     func keepingVerified(_ stateGuard: StateGuard?, _ path: String, _ body: () -> Void) {
-        guard let stateGuard, let location = try? FileLocation(path), let verified = VerifiedFiles(stateGuard, location) else {
-            return body()
-        }
+        guard let stateGuard, let location = try? FileLocation(path), let before = FileStamps(of: location),
+            let stateID = stateGuard.verifiedStateID(of: before)
+        else { return body() }
         body()
-        verified.record(in: stateGuard, FileStamps(of: location))
+        guard let files = FileStamps(of: location), files != before, files.hasEmptyLog else { return }
+        stateGuard.record(durable: nil, verified: .init(stateID: stateID, files: files))
     }
 }

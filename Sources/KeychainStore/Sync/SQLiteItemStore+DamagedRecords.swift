@@ -45,10 +45,10 @@ extension SQLiteItemStore {
         try session.beginWriting(deadlineNanoseconds: deadline)
         do throws(KeychainFailure) {
             try session.checkFormat()
-            let verified = session.verifiedFiles()
+            session.connection.forgetOwnWrites()
             try session.discardRecords()
             try session.commit()
-            session.recordCommit(of: nil, verified)
+            session.recordOwnWrites()
         } catch {
             session.rollBack()
             throw error

@@ -19,6 +19,7 @@ final class FaultyDisk: Sendable {
         var syncCounts: [File: Int] = [:]
         var refusedWriteLockCount = 0
         var beforeCopying: (@Sendable () -> Void)?
+        var beforeOperation: (File, Operation, @Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
@@ -45,6 +46,11 @@ final class FaultyDisk: Sendable {
     /// Runs `body` once, when the next checkpoint has read the index and is about to copy frames.
     func beforeCopying(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.beforeCopying = body } }
 
+    /// Runs `body` once, before the next operation of this kind.
+    func before(_ file: File, _ operation: Operation, _ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0.beforeOperation = (file, operation, body) }
+    }
+
     fileprivate func beginCopying() {
         let body = state.withLock { state in
             defer { state.beforeCopying = nil }
@@ -56,7 +62,13 @@ final class FaultyDisk: Sendable {
     fileprivate func noteRefusedWriteLock() { state.withLock { $0.refusedWriteLockCount += 1 } }
 
     fileprivate func ask(_ file: File, _ operation: Operation) -> Int32? {
-        state.withLock { state in
+        let body = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let (awaitedFile, awaited, body) = state.beforeOperation, (awaitedFile, awaited) == (file, operation) else { return nil }
+            state.beforeOperation = nil
+            return body
+        }
+        body?()
+        return state.withLock { state in
             if operation == .sync { state.syncCounts[file, default: 0] += 1 }
             return state.failures.first { $0.0 == file && $0.1 == operation }?.2
         }
