@@ -117,7 +117,7 @@ extension FileKeychainBackend {
         do throws(Errno) {
             return try FileWatch(
                 [
-                    FileWatch.Target(directory: directory, mainFile: name) { $0 == name || $0 == name + "-wal" },
+                    FileWatch.Target(directory: directory, mainFile: name, isFlushed: true) { $0 == name || $0 == name + "-wal" },
                     FileWatch.Target(directory: configuration.keyDirectory, reportsDates: true) { $0.hasSuffix(".anchor") },
                 ]
             ) { event in

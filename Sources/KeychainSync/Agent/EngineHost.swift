@@ -18,6 +18,8 @@ package actor EngineHost {
     private var keys: LoadedDeviceKeys?
     /// As it was when the keys were read.
     private var lockState: LockState?
+    /// Whether the keychain was found neither locked nor unlocked since then, so that the next step need not read them again.
+    private var areKeysCurrent = false
     /// Nil before the first step, and after a step whose transaction was rolled back: then a new engine continues from the ledger.
     private var engine: SyncEngine?
     /// What the ledger says after each step of this engine.
@@ -53,7 +55,9 @@ package actor EngineHost {
     /// Throws `.notAvailable` if this device is in no circle, `.interactionNotAllowed` if the keychain was not unlocked since the machine was started,
     /// and the errors of the store.
     package func step(_ events: [SyncEvent]) throws(KeychainFailure) -> [SyncEffect] {
-        try transact(rereadsKeys: events.contains(where: \.mayFollowUnlock)) {
+        let rereadsKeys = events.contains { event in if case .itemsChanged = event { !areKeysCurrent } else { event.mayFollowUnlock } }
+        areKeysCurrent = false
+        return try transact(rereadsKeys: rereadsKeys) {
             engine, now, transaction, isContinued throws(KeychainFailure) in
             var entropy = SystemRandomNumberGenerator()
             var effects: [SyncEffect] = []
@@ -114,7 +118,10 @@ package actor EngineHost {
             guard try keychain.sessionStatus().state == lockState else { return .others }
             return try keychain.readLedger { ledger throws(KeychainFailure) in
                 if try ledger.setting(.engine) != id { return .others }
-                for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return .items }
+                for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty {
+                    areKeysCurrent = true
+                    return .items
+                }
                 return .none
             }
         } catch {

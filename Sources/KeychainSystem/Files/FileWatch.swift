@@ -16,20 +16,27 @@ package final class FileWatch: Sendable {
         let mainFile: String?
         /// Whether a new date of a file is reported as well.
         let reportsDates: Bool
+        /// Whether a program flushes a file after it has written it, so that the change has no effect yet, and writes a file of another target once it
+        /// has.
+        let isFlushed: Bool
         /// Whether a change of the content of a file in the directory is reported.
         let isWatched: @Sendable (_ name: String) -> Bool
 
         package init(
-            directory: String, mainFile: String? = nil, reportsDates: Bool = false, isWatched: @escaping @Sendable (_ name: String) -> Bool
+            directory: String, mainFile: String? = nil, reportsDates: Bool = false, isFlushed: Bool = false,
+            isWatched: @escaping @Sendable (_ name: String) -> Bool
         ) {
             self.directory = directory
             self.mainFile = mainFile
             self.reportsDates = reportsDates
+            self.isFlushed = isFlushed
             self.isWatched = isWatched
         }
     }
 
     package enum Event: Comparable, Sendable {
+        /// A file was written whose change has an effect once it is flushed.
+        case announced
         /// A file was written, or one that is not a main file was created or removed.
         case written
         /// A main file or its directory was created, replaced, or removed.
@@ -49,9 +56,10 @@ package final class FileWatch: Sendable {
 
     /// Begins to watch.
     ///
-    /// `onEvent` is called on the thread of the watch: at its beginning, and then once for several changes at the same moment. It is called again
-    /// after growing pauses, until it has found no change for about two seconds. While the files cannot be used, it is called once a second,
-    /// because looking at them may change them. Throws `.noMemory` if the system has no thread to offer.
+    /// `onEvent` is called on the thread of the watch: at its beginning, and then once for several changes at the same moment. After a file was written
+    /// that is flushed later, it is called only after a pause, and again after growing pauses, until it has found no change for about five seconds.
+    /// While the files cannot be used, it is called once a second, because looking at them may change them. Throws `.noMemory` if the system has no
+    /// thread to offer.
     package init(_ targets: [Target], onEvent: @escaping @Sendable (Event) -> Finding) throws(Errno) {
         watcher = Watcher(targets, onEvent)
         // Watched when this returns: a change from now on is reported.
@@ -195,8 +203,11 @@ private final class Watcher: Sendable {
         case usability
     }
 
-    private static let firstPauseMilliseconds: UInt64 = 2
-    private static let lastPauseMilliseconds: UInt64 = 1_024
+    private static let firstPauseMilliseconds: UInt64 = 4
+    private static let lastPauseMilliseconds: UInt64 = 4_096
+    private static let pauseGrowth: UInt64 = 4
+    /// How long a transaction writes to a file before it flushes it, so that one event is read for all of its writes.
+    private static let writingNanoseconds: UInt64 = 300_000
     private static let pollingIntervalMilliseconds: UInt64 = 500
     private static let unusableIntervalMilliseconds: UInt64 = 1_000
     /// How many events are reported one by one if each follows the one before within the first pause.
@@ -226,14 +237,20 @@ private final class Watcher: Sendable {
                     found = [found, waitForEvent(until: deadline)].compactMap(\.self).max()
                     guard !state.withLock({ $0.isCanceled }) else { return }
                 }
-                phase = self.phase(after: onEvent(found ?? .written))
+                phase = self.phase(after: onEvent(max(found ?? .written, .written)))
             case .effect(let pause) where found == nil:
                 let finding = onEvent(.written)
                 if finding == .unchanged {
-                    phase = pause < Self.lastPauseMilliseconds ? .effect(pauseMilliseconds: 2 * pause) : .events
+                    phase = pause < Self.lastPauseMilliseconds ? .effect(pauseMilliseconds: Self.pauseGrowth * pause) : .events
                 } else {
                     phase = self.phase(after: finding)
                 }
+            case .events where found == .announced, .effect where found == .announced:
+                MonotonicClock.sleep(nanoseconds: Self.writingNanoseconds)
+                phase = .effect(pauseMilliseconds: Self.firstPauseMilliseconds)
+            case .events where found == .written, .effect where found == .written:
+                // It has its effect. If another change was announced, it is announced again when it has.
+                phase = onEvent(.written) == .unusable ? .usability : .effect(pauseMilliseconds: Self.lastPauseMilliseconds)
             case .events, .effect: phase = self.phase(after: onEvent(found ?? .written))
             }
         }
@@ -310,7 +327,8 @@ private final class Watcher: Sendable {
             } else if event.name == target.mainFile, !event.has(IN_MODIFY) {
                 found = .replaced
             } else if target.isWatched(event.name) {
-                found = max(found ?? .written, .written)
+                let event = target.isFlushed ? FileWatch.Event.announced : .written
+                found = max(found ?? event, event)
             }
         }
         return found
