@@ -94,6 +94,17 @@ public enum KeychainSync {
         withExtendedLifetime(lock) {}
     }
 
+    /// Lets the next synchronization look at all items, and restore those that are damaged or lost from the storage.
+    ///
+    /// An agent does that by itself once a day. A running one begins at once. A million items take half a minute.
+    ///
+    /// - Throws: `.notStarted`, `.locked` if the keychain was not unlocked since the machine was started, and `.keychain`.
+    public static func checkItems() async throws(SyncFailure) {
+        let local = try LocalCircle.current()
+        _ = try local.membership()
+        try await EngineHost(local.keychain, clock: local.clock).perform(.checkContents)
+    }
+
     /// Takes this keychain out of its circle.
     ///
     /// The items stay, and the storage is not touched. If the keychain enters the circle again, only what was written since is shared; what was

@@ -11,7 +11,7 @@ package enum PlantedFault: String, CaseIterable, Sendable {
     // Checkpoints
     case checkpointWithoutAwaited, coverageWithoutHash, removalPassPerPiece, purgeBeforeCheckpoint
     case checkpointWithPendingChanges, noHealingCheckpoint, mixedLanePieces, waitsForEarlierClock
-    case keepsStalledAbsorption, appliesCoveredBatch
+    case keepsStalledAbsorption, appliesCoveredBatch, publishesUnfinishedCheckpoint
     // Devices and keys
     case rekeyMissesRemoval, unsignedStatements, removalVoidsUnlisted, readersMayWrite
     case keyOlderThanRemoval, wrapsForRemoved, removedLogGoesOn, unsignedMarks, chainNotChecked, incompleteStatements, batchBeforeItsKey

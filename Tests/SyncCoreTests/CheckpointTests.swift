@@ -54,6 +54,37 @@ import Testing
         #expect(bench.checkpointCount == 21)
     }
 
+    @Test func `an agent that ends while it writes a checkpoint sends nothing of it, and writes another one later`() throws {
+        var limits = smallLimits
+        (limits.pieceByteCount, limits.pieceGroupByteCount) = (60, 0)
+        var bench = try EngineBench([.owner], limits: limits)
+        bench.pieceGroupLimit = 2
+        #expect(throws: EngineBench.AgentEnded.self) { try bench.changeThreeTimes() }
+        #expect(bench.machines[0].ledger.outgoingNames().count { $0.hasPrefix("p/") } == 2)
+
+        bench.pieceGroupLimit = nil
+        bench.start(0)
+        try bench.step(0, .wake)
+        #expect(bench.machines[0].ledger.outgoingNames().allSatisfy { !$0.hasPrefix("p/") })
+        #expect(bench.objects.keys.allSatisfy { !$0.hasPrefix("p/") })
+        bench.now += 7_200
+        try bench.run(0)
+        #expect(bench.checkpointCount == 1)
+    }
+
+    @Test func `a checkpoint is not written on what a program has changed since it was due`() throws {
+        var bench = try EngineBench([.owner], limits: smallLimits)
+        bench.beforeCheckpoint = { $0.put(0, 1, date: $0.now, value: 99) }
+        try bench.changeThreeTimes()
+        #expect(bench.checkpointCount == 0)
+        bench.beforeCheckpoint = nil
+        for _ in 0..<2 { try bench.run(0) }
+        #expect(bench.checkpointCount == 1)
+        let new = try bench.admit(by: 0)
+        try bench.exchange([0, new])
+        #expect(bench.value(new, 1) == 99)
+    }
+
     /// Each device changes so many items each day.
     @Test(arguments: [5, 100])
     func `the storage of two devices that change items every day for weeks stays small`(changeCount: Int) throws {

@@ -14,6 +14,12 @@ struct EngineBench {
     var hidden: [Int: Set<String>] = [:]
     var now: Double = 700_000_000
     let limits: SyncLimits
+    /// What a program does once a checkpoint is due.
+    var beforeCheckpoint: ((inout EngineBench) -> Void)?
+    /// The number of groups of pieces after which an agent ends; nil if it goes on.
+    var pieceGroupLimit: Int?
+
+    struct AgentEnded: Error {}
 
     /// A machine with its disk and its agent.
     struct Machine {
@@ -105,8 +111,27 @@ struct EngineBench {
         case .remove(let name):
             objects[name] = nil
             return []
+        case .writeCheckpoint: return try writeCheckpoint(device)
         case .wake, .alarm: return []
         }
+    }
+
+    private mutating func writeCheckpoint(_ device: Int) throws -> [SyncEffect] {
+        let program = beforeCheckpoint
+        program?(&self)
+        guard let writer = machines[device].engine?.checkpointWriter else { return [] }
+        let ledger = machines[device].ledger
+        var groupCount = 0
+        let outcome = try ledger.snapshot { snapshot, items throws(KeychainFailure) in
+            try writer.write(snapshot, items) { objects in
+                guard groupCount != pieceGroupLimit else { return false }
+                groupCount += 1
+                for object in objects { ledger.insert(object) }
+                return true
+            }
+        }
+        guard pieceGroupLimit == nil else { throw AgentEnded() }
+        return try step(device, .checkpoint(outcome))
     }
 
     private func isShown(_ name: String, to device: Int) -> Bool { hidden[device]?.contains(name) != true }

@@ -218,22 +218,6 @@ struct EngineTests {
         #expect(bench.value(1, 1) == 1)
     }
 
-    @Test("A damaged row and an absent one are restored from the storage when the agent starts")
-    func lostRows() throws {
-        var bench = try EngineBench()
-        for name in 1...3 { bench.put(0, name, date: 5, value: UInt64(name)) }
-        try bench.exchange([0, 1])
-        let rows = bench.machines[1].ledger.state.rows
-        let items = Dictionary(uniqueKeysWithValues: rows.map { ($0.value.content.name, $0.key) })
-        bench.machines[1].ledger.state.rows[try #require(items[1])]?.isDamaged = true
-        bench.machines[1].ledger.state.rows[try #require(items[2])] = nil
-        bench.start(1)
-        try bench.exchange([1, 0])
-        #expect(bench.machines[1].ledger.state.rows[try #require(items[1])]?.isDamaged == false)
-        for device in 0...1 { #expect((1...3).allSatisfy { bench.value(device, $0) == UInt64($0) }) }
-        #expect(bench.copyCount(1) == 0)
-    }
-
     @Test("A row of a newer format is left alone, and the agent says so")
     func newerRow() throws {
         var bench = try EngineBench()
@@ -261,7 +245,7 @@ struct EngineTests {
         try bench.step(0, .itemsChanged)
         bench.machines[0].ledger.state.rows = [:]
         bench.lock(0, [])
-        bench.start(0)
+        bench.now += 86_400
         try bench.exchange([0, 1])
         let name = SimulatedContent(name: 1, accessibility: .always, date: 0, value: 0).itemName
         #expect(bench.machines[0].alarms.contains(.unsentWriteLost(name)))

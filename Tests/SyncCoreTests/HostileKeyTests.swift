@@ -232,7 +232,7 @@ struct HostileKeyTests {
         let forged = SimulatedContent(name: 1, accessibility: .whenUnlocked, date: 5, value: 666).content
         let piece = try bench.forgeCheckpoint(of: 2, covering: [], adding: .versions([.init(reference: reference, content: forged)]))
         bench.loseRow(1, 1)
-        bench.start(1)
+        bench.now += 86_400
         for _ in 0..<2 { try bench.run(1) }
         #expect(bench.machines[1].engine?.lostContents == [reference])
         try bench.step(1, .read(piece, bench.objects[piece]))
@@ -273,7 +273,7 @@ struct HostileKeyTests {
         let original = bench.objects[name]
         bench.objects[name] = BatchFrame(header: frame.header, sealed: sealed, signature: frame.signature).encoded
         bench.damage(1, 1)
-        bench.start(1)
+        bench.now += 86_400
         for _ in 0..<2 { try bench.run(1) }
         #expect(bench.value(1, 1) != 666)
         bench.objects[name] = original

@@ -131,7 +131,7 @@ struct HostileLogTests {
         let origin = try #require(bench.batches.first)
         bench.objects[ObjectName.batch(device: DeviceID(Identifier128(high: device, low: device)), origin: origin).text] = [1]
         bench.loseRow(1, 1)
-        bench.start(1)
+        bench.now += 86_400
         for _ in 0..<2 { try bench.run(1) }
         #expect(bench.value(1, 1) == 1)
     }

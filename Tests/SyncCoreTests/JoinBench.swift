@@ -103,7 +103,7 @@ struct JoinBench {
                 objects[name] = objects[name] ?? bytes
                 waiting += try step(side, .created(name))
             case .remove(let name): objects[name] = nil
-            case .wake, .alarm: break
+            case .wake, .writeCheckpoint, .alarm: break
             }
         }
     }
@@ -128,7 +128,7 @@ struct JoinBench {
                     objects[name] = objects[name] ?? bytes
                     events.insert(.created(name), at: 0)
                 case .remove(let name): objects[name] = nil
-                case .wake, .alarm: break
+                case .wake, .writeCheckpoint, .alarm: break
                 }
             }
         }

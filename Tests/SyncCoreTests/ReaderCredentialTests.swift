@@ -186,7 +186,7 @@ struct CredentialEngineTests {
                 cost["created objects", default: 0] += 1
                 cost["created bytes", default: 0] += bytes.count
             case .remove: cost["removals", default: 0] += 1
-            case .wake, .alarm: break
+            case .wake, .writeCheckpoint, .alarm: break
             }
         }
         let after = fleet.bench.objects

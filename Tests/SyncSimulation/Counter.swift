@@ -5,6 +5,7 @@ internal import SyncCore
 enum SimulatedState: String, CaseIterable {
     case crashBeforeTheCommit = "crash before the commit"
     case crashAfterTheCommit = "crash after the commit"
+    case interruptedCheckpoint = "crash while a checkpoint was written"
     case locked = "locked"
     case hintedBatches = "hint that names batches"
     case snapshotWithUnsentChanges = "snapshot with unsent changes"

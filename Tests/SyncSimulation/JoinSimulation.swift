@@ -145,7 +145,7 @@ package struct JoinSimulation {
                 shown[side]?[name] = bytes
                 waiting += try step(side, random.chance(0.1) ? .failed(name) : .created(name))
             case .remove(let name): shown[side]?[name] = nil
-            case .wake, .alarm: break
+            case .wake, .writeCheckpoint, .alarm: break
             }
         }
     }

@@ -12,6 +12,11 @@ package protocol SimulatedDisk: AnyObject {
 
     func read<Result>(_ body: (any SyncReading) throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result
 
+    /// Runs `body` on a snapshot, which transactions within `body` do not change.
+    func snapshot<Result>(
+        _ body: (any SyncReading, any SyncItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result
+
     /// Empties the ledger: turns synchronization off and on again.
     func leaveCircle() throws(KeychainFailure)
 
@@ -88,6 +93,14 @@ extension MemoryLedger: SimulatedDisk {
     package func read<Result>(
         _ body: (any SyncReading) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result { try body(self) }
+
+    package func snapshot<Result>(
+        _ body: (any SyncReading, any SyncItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        let snapshot = MemoryLedger()
+        snapshot.state = state
+        return try body(snapshot, snapshot)
+    }
 
     package func leaveCircle() {
         var left = State()

@@ -97,6 +97,8 @@ package struct Simulation {
         oracle.splitsVersions = seed % 3 == 0
         if oracle.splitsVersions { limits.replacedVersions = 1 }
         if seed % 5 == 0 { limits.keysInStatement = 2 }
+        if seed % 4 == 0 { (limits.batchesInStep, limits.pieceGroupByteCount) = (1, 0) }
+        limits.checkedVersions = limits.versionsInBatch
         self.limits = limits
         storage = SimulatedStorage(deviceCount: options.deviceCount)
         let count = max(2, options.deviceCount - random.below(4))
@@ -327,7 +329,34 @@ package struct Simulation {
             if hasFaults, faults.losesRemovals, random.chance(0.3) { return }
             storage.remove(name)
             counters.count(.objectRemoved)
+        case .writeCheckpoint: writeCheckpoint(index, isInterrupted: crashes)
         case .wake, .alarm: break
+        }
+    }
+
+    /// Writes the checkpoint that is due; the agent may end meanwhile, and starts again.
+    private mutating func writeCheckpoint(_ index: Int, isInterrupted: Bool) {
+        guard let writer = devices[index].engine?.checkpointWriter else { return }
+        let disk = devices[index].disk
+        var remainingCount = isInterrupted ? random.below(4) : .max
+        do throws(KeychainFailure) {
+            let outcome = try disk.snapshot { ledger, items throws(KeychainFailure) in
+                try writer.write(ledger, items) { objects throws(KeychainFailure) in
+                    guard remainingCount > 0 else { return false }
+                    remainingCount -= 1
+                    try disk.transaction(rollsBack: false) { transaction throws(KeychainFailure) in
+                        for object in objects { try transaction.ledger.insert(object) }
+                    }
+                    return true
+                }
+            }
+            guard isInterrupted else { return step(index, .checkpoint(outcome)) }
+            counters.count(.interruptedCheckpoint)
+            if options.isTraced { note("device \(index) is interrupted while it writes a checkpoint") }
+            devices[index].start(cipher: cipher, limits: limits)
+        } catch {
+            // A class was locked since the checkpoint was due.
+            if error.status != .interactionNotAllowed { oracle.fail("device \(index) cannot write a checkpoint: \(error)") }
         }
     }
 
@@ -418,10 +447,21 @@ package struct Simulation {
                 oracle.fail("device \(index) leaves its log although no other machine has continued it")
             }
         }
+        if name.utf8.first == UInt8(ascii: "p"), (try? devices[index].disk.isUnfinished(name)) != false {
+            oracle.fail("device \(index) publishes a piece of a checkpoint that it has not completed")
+        }
         if options.isTraced { note("  created \(name)") }
         storage.create(name, bytes, by: index)
     }
 
     /// The devices that a person still has and has not removed.
     var remaining: [Int] { devices.indices.filter { !devices[$0].isRemoved && !devices[$0].isGone && devices[$0].membership != nil } }
+}
+
+extension SimulatedDisk {
+    /// Whether a piece of a checkpoint waits to be created, and no manifest does.
+    fileprivate func isUnfinished(_ piece: String) throws(KeychainFailure) -> Bool {
+        let names = try read { ledger throws(KeychainFailure) in try ledger.outgoingNames() }
+        return names.contains(piece) && !names.contains { $0.utf8.first == UInt8(ascii: "c") }
+    }
 }

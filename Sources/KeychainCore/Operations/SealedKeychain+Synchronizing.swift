@@ -14,11 +14,31 @@ extension SealedKeychain {
         }
         let keychain = scopedToAgent
         let outcome = try store.writeLedger(ifKeybagGeneration: keys.keybagGeneration) { writing throws(KeychainFailure) in
-            try body(writing, SyncRows(keychain: keychain, store: writing))
+            try body(writing, keychain.rows(in: writing))
         }
         guard case .written(let result) = outcome else { throw Self.keybagChanged }
         return result
     }
+
+    /// Runs `body` on a consistent snapshot of the ledger and the items that synchronize. Programs can write meanwhile, and so can `body`.
+    ///
+    /// - Throws: As `synchronize`.
+    package func readSynchronized<Result>(
+        _ body: (any SyncReading, any SyncItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        guard let store = store as? any SyncStore else {
+            throw KeychainFailure(.unimplemented, "this keychain cannot be synchronized")
+        }
+        let keychain = scopedToAgent
+        return try store.readLedger { reading throws(KeychainFailure) in
+            guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
+            return try body(reading, keychain.rows(in: reading))
+        }
+    }
+
+    private func rows(in store: some SyncStoreReading) -> any SyncItemReading { SyncRows(keychain: self, store: store) }
+
+    private func rows(in store: some SyncStoreWriting) -> any SyncItemWriting { SyncRows(keychain: self, store: store) }
 }
 
 /// The identifiers of the rows that one transaction inserts, which follow a random one.
@@ -37,12 +57,10 @@ private final class ConsecutiveIdentifiers {
 ///
 /// The columns of a row are not encrypted, so each row is authenticated before it decides anything. A row that was altered is not a write or a
 /// deletion by a program.
-private struct SyncRows: SyncItemWriting {
+private struct SyncRows<Store: SyncStoreReading>: SyncItemReading {
     let keychain: SealedKeychain
-    let store: any SyncStoreWriting
+    let store: Store
     let identifiers = ConsecutiveIdentifiers()
-
-    // MARK: Reading
 
     func isAvailable(_ lane: Lane) throws(KeychainFailure) -> Bool {
         let accessibility: ItemAccessibility =
@@ -124,7 +142,9 @@ private struct SyncRows: SyncItemWriting {
         case .locked(let failure): throw failure
         }
     }
+}
 
+extension SyncRows: SyncItemWriting where Store: SyncStoreWriting {
     // MARK: Conflict copies
 
     func addCopy(_ content: SyncContent, of version: LiveVersion) throws(KeychainFailure) {

@@ -157,6 +157,8 @@ package enum SyncSetting: String, CaseIterable, Sendable {
     case removals
     /// Since when the engine waits for lost objects.
     case waits
+    /// How far the contents of all live versions were checked.
+    case contentCheck
     /// The items whose visible version could not be shown while a class was locked.
     case unsettled
     /// The versions that this keychain showed when it left the circle that it has entered again.

@@ -38,6 +38,13 @@ extension LocalKeychain {
         try perform(creating: false) { opened throws(KeychainFailure) in try opened.keychain.synchronize(body) }
     }
 
+    /// Runs `body` on a consistent snapshot of the ledger and the items that synchronize; see `SealedKeychain.readSynchronized`.
+    package func readSynchronized<Result>(
+        _ body: (any SyncReading, any SyncItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result {
+        try perform(creating: false) { opened throws(KeychainFailure) in try opened.keychain.readSynchronized(body) }
+    }
+
     /// Runs `body` on a consistent snapshot of items and ledger.
     ///
     /// Throws `.notAvailable` while synchronization is off.

@@ -135,7 +135,7 @@ final class AgentLoop {
         switch event {
         case .created: hasProgressed = true
         case .read: break
-        case .wake, .itemsChanged, .listed, .appeared, .failed, .command: return
+        case .wake, .itemsChanged, .listed, .appeared, .failed, .command, .checkpoint: return
         }
         doneCount += 1
         reportProgress?(doneCount)
@@ -215,9 +215,16 @@ final class AgentLoop {
     }
 
     private func step(_ events: [SyncEvent]) async throws(SyncFailure) {
+        try await perform { host throws(KeychainFailure) in try host.step(events) }
+    }
+
+    /// Lets the host take a step, and performs its effects.
+    private func perform(
+        _ body: @Sendable (isolated EngineHost) throws(KeychainFailure) -> [SyncEffect]
+    ) async throws(SyncFailure) {
         let effects: [SyncEffect]
         do throws(KeychainFailure) {
-            effects = try await host.step(events)
+            effects = try await body(host)
             failureCount = 0
         } catch {
             if endsWhenQuiet { throw SyncFailure(error) }
@@ -254,6 +261,7 @@ final class AgentLoop {
                 try await storage.remove(name)
                 return []
             }
+        case .writeCheckpoint: try await perform { host throws(KeychainFailure) in try host.writeCheckpoint() }
         case .wake(let time): if time <= clock.now() { isRoundDue = true } else { wake(at: time) }
         case .alarm(.removed): throw Self.removed
         case .alarm(let alarm): await note(alarm)

@@ -71,6 +71,24 @@ package actor EngineHost {
         }
     }
 
+    /// Writes the checkpoint that is due.
+    ///
+    /// Its pieces are written in many transactions, between which programs write.
+    func writeCheckpoint() throws(KeychainFailure) -> [SyncEffect] {
+        guard let writer = engine?.checkpointWriter else { return [] }
+        let outcome = try keychain.readSynchronized { ledger, items throws(KeychainFailure) in
+            guard try ledger.setting(.engine) == id else { return CheckpointOutcome.outdated }
+            return try writer.write(ledger, items) { objects throws(KeychainFailure) in
+                try keychain.synchronize { ledger, _ throws(KeychainFailure) in
+                    guard try ledger.setting(.engine) == id else { return false }
+                    for object in objects { try ledger.insert(object) }
+                    return true
+                }
+            }
+        }
+        return try step([.checkpoint(outcome)])
+    }
+
     /// Does what a person has asked for.
     ///
     /// An exchange sends what follows from it.
@@ -173,7 +191,7 @@ package actor EngineHost {
 extension SyncEvent {
     fileprivate var mayFollowUnlock: Bool {
         switch self {
-        case .listed, .appeared, .read, .created, .failed: false
+        case .listed, .appeared, .read, .created, .failed, .checkpoint: false
         case .wake, .itemsChanged, .command: true
         }
     }

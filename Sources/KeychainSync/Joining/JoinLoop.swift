@@ -72,7 +72,7 @@ struct JoinLoop: Sendable {
             try await storage.create(name, bytes)
             return .created(name)
         case .remove(let name): try await storage.remove(name)
-        case .wake, .alarm: break
+        case .wake, .writeCheckpoint, .alarm: break
         }
         return nil
     }
@@ -86,7 +86,7 @@ struct JoinLoop: Sendable {
             switch effect {
             case .list, .read: hasRead = true
             case .create: hasCreated = true
-            case .remove, .wake, .alarm: break
+            case .remove, .wake, .writeCheckpoint, .alarm: break
             }
         }
 
@@ -95,7 +95,7 @@ struct JoinLoop: Sendable {
             switch effect {
             case .list, .read: hasRead
             case .create: hasCreated
-            case .remove, .wake, .alarm: true
+            case .remove, .wake, .writeCheckpoint, .alarm: true
             }
         }
     }

@@ -114,11 +114,7 @@ struct OwnLogs {
 enum StoredList {
     static func encoded(_ origins: [Origin]) -> [UInt8] {
         var bytes: [UInt8] = [1]
-        for origin in origins {
-            bytes.append(origin.log)
-            bytes.append(littleEndian: origin.number)
-            bytes.append(origin.hash)
-        }
+        for origin in origins { bytes.append(origin) }
         return bytes
     }
 
@@ -200,10 +196,7 @@ struct Waits: Equatable {
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = [1]
-        for time in [healingTime, sealingSince] {
-            bytes.append(time == nil ? 0 : 1)
-            if let time { bytes.append(seconds: time) }
-        }
+        for time in [healingTime, sealingSince] { bytes.append(optionalSeconds: time) }
         bytes.append(UInt8(overdueLanes.count))
         for lane in overdueLanes.sorted() { bytes.append(lane.rawValue) }
         for hash in waitedFor.sorted() { bytes.append(hash) }
@@ -213,20 +206,12 @@ struct Waits: Equatable {
     init(_ bytes: [UInt8]) throws(FormatError) {
         var reader = FieldReader(bytes)
         try reader.version(1)
-        healingTime = try Self.time(&reader)
-        sealingSince = try Self.time(&reader)
+        healingTime = try reader.optionalSeconds()
+        sealingSince = try reader.optionalSeconds()
         for _ in 0..<(try reader.byte()) {
             guard let lane = Lane(rawValue: try reader.byte()) else { throw .malformed }
             overdueLanes.insert(lane)
         }
         while reader.remaining > 0 { waitedFor.insert(try reader.hash()) }
-    }
-
-    private static func time(_ reader: inout FieldReader) throws(FormatError) -> Double? {
-        switch try reader.byte() {
-        case 0: return nil
-        case 1: return try reader.seconds()
-        default: throw .malformed
-        }
     }
 }

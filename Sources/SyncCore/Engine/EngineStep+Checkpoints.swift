@@ -329,7 +329,7 @@ extension EngineStep {
         let ownCount = complete.isEmpty ? nil : max(complete.count { $0.checkpoint.author == device }, 1)
         let largestCount = try largestUncoveredVersionCount(ownCount: ownCount, coveredCount: covered.count + batchCount)
         if uncovered >= limits.uncoveredBatches || versionCount >= largestCount {
-            try writeCheckpoint()
+            try beginCheckpoint()
             return
         }
         guard isBatchLost, !isPlanted(.noHealingCheckpoint) else {
@@ -350,7 +350,7 @@ extension EngineStep {
             effects.append(.wake(at: last + 86_400))
             return
         }
-        try writeCheckpoint()
+        try beginCheckpoint()
         observe(.healed)
         engine.memory.waits.healingTime = nil
     }

@@ -21,6 +21,7 @@ extension EngineStep {
             try ledger.set(.deletionGuard, to: count.encoded)
         case .keep(let name, let reference): try keep(name, reference)
         case .decide(let names, let shares): if shares { try share(names) } else { try discard(names) }
+        case .checkContents: try beginContentCheck()
         }
     }
 

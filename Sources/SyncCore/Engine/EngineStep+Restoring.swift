@@ -7,27 +7,54 @@ internal import KeychainCore
 /// stays live, and its content is read again, from its batch or from a checkpoint that covers the batch. Until then, this device publishes no
 /// checkpoint, because one that omits a version acts as its deletion.
 extension EngineStep {
-    /// Records the rows that the ledger does not know, when the agent starts and after records were lost to damage.
+    /// Records the rows that the ledger does not know: when a device enters a circle, before the contents of all versions are checked, and after
+    /// records were lost to damage.
     mutating func compareRows() throws(KeychainFailure) {
-        if try ledger.mayLackRecords() { engine.memory.areRowsCompared = false }
-        guard !engine.memory.areRowsCompared, !isPlanted(.forgetsUnknownRows) else { return }
+        var check = try contentCheck()
+        let lacksRecords = try ledger.mayLackRecords()
+        guard lacksRecords || check.isToBegin(at: now) && !engine.memory.areRowsCompared, !isPlanted(.forgetsUnknownRows) else { return }
         engine.memory.areRowsCompared = true
         if try ledger.recordUnknownRows() > 0 { observe(.comparedRows) }
-        engine.memory.contentCheck = ContentCheck()
+        // Whatever a device enters a circle with is opened when it is folded, and what comes from the circle, when it is applied.
+        if check.isNew { check.complete(at: now) }
+        if lacksRecords { check = .begun }
+        try note(check)
     }
 
     /// Checks the contents of some live versions, once a day of all of them.
     mutating func checkContents() throws(KeychainFailure) {
-        guard engine.memory.contentCheck.isDue(at: now), engine.memory.lost.count < ContentCheck.pageSize, try areLanesAvailable()
-        else { return }
-        let page = try ledger.liveVersions(after: engine.memory.contentCheck.last, limit: ContentCheck.pageSize)
+        var check = try contentCheck()
+        guard check.isDue(at: now), engine.memory.lost.count < limits.checkedVersions, try areLanesAvailable() else { return }
+        let page = try ledger.liveVersions(after: check.last, limit: limits.checkedVersions)
         for version in page { try checkContent(of: version) }
-        if page.count == ContentCheck.pageSize, let last = page.last {
-            engine.memory.contentCheck.last = last.reference
+        if page.count == limits.checkedVersions, let last = page.last {
+            check.last = last.reference
             effects.append(.wake(at: now))
         } else {
-            engine.memory.contentCheck = ContentCheck(completion: now)
+            check.complete(at: now)
+            engine.memory.areRowsCompared = false
         }
+        try note(check)
+    }
+
+    /// Checks the contents of all versions from the beginning.
+    mutating func beginContentCheck() throws(KeychainFailure) {
+        engine.memory.areRowsCompared = false
+        try note(.begun)
+    }
+
+    private mutating func contentCheck() throws(KeychainFailure) -> ContentCheck {
+        if let check = engine.memory.contentCheck { return check }
+        var check = ContentCheck()
+        if let bytes = try ledger.setting(.contentCheck) { check = try stored { () throws(FormatError) in try ContentCheck(bytes) } }
+        engine.memory.contentCheck = check
+        return check
+    }
+
+    private mutating func note(_ check: ContentCheck) throws(KeychainFailure) {
+        engine.memory.contentCheck = check
+        // What is lost is in memory only, so an engine after this one has to find it again.
+        try ledger.set(.contentCheck, to: (engine.memory.lost.isEmpty ? check : .begun).encoded)
     }
 
     private mutating func checkContent(of version: LiveVersion) throws(KeychainFailure) {
@@ -45,8 +72,11 @@ extension EngineStep {
     }
 
     /// Takes over what the merge has noticed.
-    mutating func noteLosses() {
-        if !isPlanted(.keepsLostContents) { engine.memory.lost.formUnion(merge.lost) }
+    mutating func noteLosses() throws(KeychainFailure) {
+        if !merge.lost.isEmpty, !isPlanted(.keepsLostContents) {
+            engine.memory.lost.formUnion(merge.lost)
+            try note(contentCheck())
+        }
         for name in merge.leftAlone.sorted() { effects.append(.alarm(.itemLeftAlone(name))) }
     }
 
@@ -123,16 +153,57 @@ extension EngineStep {
 }
 
 /// How far the contents of all live versions were checked.
+///
+/// In the ledger, because opening the contents of a million versions takes half a minute: an agent that runs for a moment at a time would do it
+/// each time, or never come to their end.
 struct ContentCheck {
-    /// The last version of the pages checked so far.
+    /// The last version of the pages checked so far; nil before the first one, and after the last one.
     var last: VersionReference?
-    /// When the last check of all versions ended.
+    /// When the last check of all versions ended; nil if one has to begin whatever the time.
     private var completion: Double?
+    /// Whether this device has entered the circle just now.
+    private(set) var isNew = true
 
-    static let pageSize = 512
     private static let seconds: Double = 86_400
 
-    init(completion: Double? = nil) { self.completion = completion }
+    /// The state of a device that enters a circle.
+    init() {}
+
+    /// The state before a check of all versions.
+    static var begun: ContentCheck {
+        var check = ContentCheck()
+        check.isNew = false
+        return check
+    }
 
     func isDue(at now: Double) -> Bool { completion.map { abs(now - $0) >= Self.seconds } ?? true }
+
+    func isToBegin(at now: Double) -> Bool { last == nil && isDue(at: now) }
+
+    mutating func complete(at now: Double) {
+        isNew = false
+        last = nil
+        completion = now
+    }
+
+    /// `version 1 (1) ‖ 0, or 1 and the time (8) ‖ nothing, or the last version: identifier (16) ‖ nothing, or log (16) ‖ number (8) ‖ hash (16)`.
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = [1]
+        bytes.append(optionalSeconds: completion)
+        if let last { bytes.append(last.id) }
+        if let origin = last?.origin { bytes.append(origin) }
+        return bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(FormatError) {
+        var reader = FieldReader(bytes)
+        try reader.version(1)
+        isNew = false
+        completion = try reader.optionalSeconds()
+        if reader.remaining > 0 {
+            let id = SyncVersionID(try reader.identifier())
+            last = VersionReference(id: id, origin: reader.remaining > 0 ? try reader.origin() : nil)
+        }
+        try reader.end()
+    }
 }

@@ -30,8 +30,13 @@ extension EngineStep {
             unreadable = batches
         }
         let hasWaited = try hasWaited(for: unreadable)
+        var count = 0
         for lane in Lane.allCases where try items.isAvailable(lane) && (hasWaited || engine.memory.waits.overdueLanes.contains(lane)) {
-            while try sealBatch(lane) {}
+            while try sealBatch(lane) {
+                count += 1
+                // The rest follows once one of these is created. Otherwise programs could not write before all are sealed.
+                if count == limits.batchesInStep { return }
+            }
             engine.memory.waits.overdueLanes.remove(lane)
         }
         guard hasWaited else { return }

@@ -84,6 +84,7 @@ struct EngineStep {
             // Neither an object that cannot be created, because the storage is full, nor one that cannot be read is tried again before the next round.
             if engine.memory.reading.remove(name) != nil { engine.memory.rejected.insert(name) }
         case .command(let command): try perform(command)
+        case .checkpoint(let outcome): try endCheckpoint(outcome)
         }
         if !engine.memory.receivedStatements.isEmpty, !isReadingStatements { try addReceivedStatements() }
         if isFolded { try receiveReleased() }
@@ -106,7 +107,7 @@ struct EngineStep {
             effects.append(.wake(at: now))
         }
         try settle()
-        noteLosses()
+        try noteLosses()
         try requestReads()
         if isFolded { try maintainCheckpoints() }
         try publish()
@@ -146,7 +147,7 @@ struct EngineStep {
     ///
     /// A batch whose key was never published, because the machine was restored from a snapshot in between, would be lost for everybody.
     private mutating func publish() throws(KeychainFailure) {
-        let names = try ledger.outgoingNames().map { (name: $0, rank: Self.publicationRank($0)) }
+        let names = try removeUnfinishedCheckpoint(ledger.outgoingNames()).map { (name: $0, rank: Self.publicationRank($0)) }
         guard let first = names.map(\.rank).min() else { return }
         var logs: Set<Substring> = []
         for (name, rank) in names where rank == first || isPlanted(.batchBeforeItsKey) {

@@ -43,6 +43,9 @@ package struct SyncEngine {
     /// The roster as of the last step.
     package var roster: Roster? { memory.roster }
 
+    /// Writes the pieces of the checkpoint that is due; nil if none is.
+    package var checkpointWriter: CheckpointWriter? { memory.checkpointWriter }
+
     /// The number of checkpoints that this device has given up for now.
     package var abandonedCheckpointCount: Int { memory.checkpoints.values.count(where: \.isSetAside) }
 
@@ -72,6 +75,10 @@ package struct SyncEngine {
 package struct SyncLimits: Sendable {
     /// The number of records of local writes that one step folds.
     package var foldedRecords = 512
+    /// The number of batches that one step seals.
+    package var batchesInStep = 16
+    /// The number of versions whose contents one step checks, and of those that may be lost before no others are checked.
+    package var checkedVersions = 512
     package var versionsInBatch = BatchContent.largestVersionCount
     package var replacedVersions = VersionRecord.largestReplacedCount
     package var marksInBatch = BatchNotes.largestMarkCount
@@ -80,6 +87,8 @@ package struct SyncLimits: Sendable {
     /// The size of a batch with more than one version.
     package var batchByteCount = 262_144
     package var pieceByteCount = 245_760
+    /// The size from which pieces of a checkpoint are written in one transaction.
+    package var pieceGroupByteCount = 2 << 20
     package var concurrentReads = 64
     /// The size of all batches together that are kept in memory until their predecessors are read.
     ///
@@ -160,17 +169,20 @@ struct EngineMemory {
 
     var checkpoints: [CheckpointHash: KnownCheckpoint] = [:]
     var absorption: Absorption?
+    /// Writes the pieces of the checkpoint that the last steps have decided to write.
+    var checkpointWriter: CheckpointWriter?
     /// The version that could not be opened when this device last wrote a checkpoint.
     var unopenable: VersionReference?
     /// Whether the storage was listed since checkpoints were looked at.
     var areCheckpointsDue = false
     var waits = Waits()
 
-    /// Whether all rows were compared with the ledger since the agent started.
+    /// Whether all rows were compared with the ledger for the check of contents that is due.
     var areRowsCompared = false
     /// The versions that this device showed when it left the circle; nil if the ledger was not asked yet.
     var former: [SyncVersionID: Origin]?
-    var contentCheck = ContentCheck()
+    /// Nil if the ledger was not asked yet.
+    var contentCheck: ContentCheck?
     /// The live versions whose content has to be read from the storage again.
     var lost: Set<VersionReference> = []
     var observations: [SyncObservation] = []

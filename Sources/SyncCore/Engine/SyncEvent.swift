@@ -19,12 +19,14 @@ package enum SyncEvent: Sendable {
     case failed(String)
     /// A person asked for something.
     case command(SyncCommand)
+    /// The pieces of a checkpoint were written, or could not be.
+    case checkpoint(CheckpointOutcome)
 
     /// Whether a statement was read, or cannot be read.
     var isOfStatement: Bool {
         switch self {
         case .read(let name, _), .failed(let name): name.utf8.first == UInt8(ascii: "m")
-        case .wake, .itemsChanged, .listed, .appeared, .created, .command: false
+        case .wake, .itemsChanged, .listed, .appeared, .created, .command, .checkpoint: false
         }
     }
 
@@ -34,7 +36,7 @@ package enum SyncEvent: Sendable {
     var beginsRound: Bool {
         switch self {
         case .wake, .itemsChanged: true
-        case .listed, .appeared, .read, .created, .failed, .command: false
+        case .listed, .appeared, .read, .created, .failed, .command, .checkpoint: false
         }
     }
 }
@@ -57,6 +59,8 @@ package enum SyncCommand: Sendable {
     case keep(ItemName, VersionReference)
     /// Shares the former versions of these items, which the circle does not have, or deletes them here.
     case decide([ItemName], shares: Bool)
+    /// Looks for lost contents now.
+    case checkContents
 }
 
 /// What the agent has to do.
@@ -66,6 +70,8 @@ package enum SyncEffect: Hashable, Sendable {
     case read(String, atMost: Int)
     case create(String, [UInt8])
     case remove(String)
+    /// Lets the engine's checkpoint writer write pieces into the ledger.
+    case writeCheckpoint
     /// Sends `wake` at that time, in seconds since 2001-01-01 00:00:00 UTC.
     case wake(at: Double)
     case alarm(SyncAlarm)

@@ -56,10 +56,23 @@ struct FieldReader {
         return seconds
     }
 
+    /// Reads 0 for nil, or 1 and a date.
+    mutating func optionalSeconds() throws(FormatError) -> Double? {
+        switch try byte() {
+        case 0: return nil
+        case 1: return try seconds()
+        default: throw .malformed
+        }
+    }
+
     mutating func identifier() throws(FormatError) -> Identifier128 {
         guard let bytes = reader.readBytes(Identifier128.byteCount), let identifier = Identifier128(bytes) else { throw .malformed }
         remaining -= Identifier128.byteCount
         return identifier
+    }
+
+    mutating func origin() throws(FormatError) -> Origin {
+        Origin(log: LogID(try identifier()), number: try uint64(), hash: try identifier())
     }
 
     mutating func hash() throws(FormatError) -> ObjectHash {
@@ -107,6 +120,12 @@ extension [UInt8] {
         append(hash.suffix)
     }
 
+    mutating func append(_ origin: Origin) {
+        append(origin.log)
+        append(littleEndian: origin.number)
+        append(origin.hash)
+    }
+
     mutating func append(_ identifier: some SyncIdentifier) {
         append(identifier.value)
     }
@@ -117,5 +136,11 @@ extension [UInt8] {
 
     mutating func append(seconds: Double) {
         append(littleEndian: seconds.bitPattern)
+    }
+
+    /// Appends 0 for nil, or 1 and a date.
+    mutating func append(optionalSeconds seconds: Double?) {
+        append(seconds == nil ? 0 : 1)
+        if let seconds { append(seconds: seconds) }
     }
 }

@@ -77,7 +77,7 @@ struct JoinFolder {
         case .failed(let name):
             if let hash = hash(of: name) { reading.remove(hash) }
             return []
-        case .listed, .appeared, .created, .itemsChanged, .command: return []
+        case .listed, .appeared, .created, .itemsChanged, .command, .checkpoint: return []
         }
     }
 

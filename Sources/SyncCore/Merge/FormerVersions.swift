@@ -51,7 +51,7 @@ package struct FormerVersions: Hashable, Sendable {
             circle = CircleID(try reader.identifier())
             origins = [:]
             while reader.remaining > 0 {
-                let origin = Origin(log: LogID(try reader.identifier()), number: try reader.uint64(), hash: try reader.identifier())
+                let origin = try reader.origin()
                 for _ in 0..<(try reader.uint32()) { origins[SyncVersionID(try reader.identifier())] = origin }
             }
         } catch {
@@ -71,9 +71,7 @@ package struct FormerVersions: Hashable, Sendable {
         var batches: [Origin: [SyncVersionID]] = [:]
         for (id, origin) in origins { batches[origin, default: []].append(id) }
         for (origin, ids) in batches.sorted(by: { $0.key < $1.key }) {
-            bytes.append(origin.log)
-            bytes.append(littleEndian: origin.number)
-            bytes.append(origin.hash)
+            bytes.append(origin)
             bytes.append(littleEndian: UInt32(clamping: ids.count))
             for id in ids.sorted() { bytes.append(id) }
         }

@@ -75,7 +75,7 @@ struct VerifyCommand: ParsableCommand {
             return CommandFailure(
                 .damaged, "\(checked), \(damagedCount) damaged; \(outcome)",
                 advice: report.findings.contains(where: \.isInCircle)
-                    ? "Run `valet sync now`, which restores from the circle what it has. Otherwise restore \(Self.replacementAdvice)"
+                    ? "Run `valet sync now --check-items`, which restores from the circle what it has. Otherwise restore \(Self.replacementAdvice)"
                     : "Restore \(Self.replacementAdvice)")
         }
         return CommandFailure(
@@ -112,6 +112,6 @@ struct VerifyCommand: ParsableCommand {
             } else {
                 "item \(finding.reference.data.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
             }
-        return "\(name): \(finding.problem)" + (finding.isInCircle ? "; `valet sync now` restores it" : "")
+        return "\(name): \(finding.problem)" + (finding.isInCircle ? "; `valet sync now --check-items` restores it" : "")
     }
 }

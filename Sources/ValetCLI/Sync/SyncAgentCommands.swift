@@ -12,6 +12,9 @@ struct SyncNowCommand: ParsableCommand {
         discussion: "For cron and scripts. If an agent runs, it does that by itself, and this command does nothing."
     )
 
+    @Flag(name: .customLong("check-items"), help: "Also restore items that are damaged or lost. Otherwise they are looked for once a day.")
+    var checksItems = false
+
     @OptionGroup
     var passcode: PasscodeOption
 
@@ -19,6 +22,7 @@ struct SyncNowCommand: ParsableCommand {
         let session = try SyncSession(passcode)
         let storage = try session.storage()
         try session.performWithProgress { () async throws(SyncFailure) in
+            if checksItems { try await KeychainSync.checkItems() }
             do throws(SyncFailure) {
                 try await SyncAgent(on: storage).runUntilQuiet()
             } catch {

@@ -288,6 +288,28 @@ struct SynchronizedItemsTests {
         }
     }
 
+    @Test("While a snapshot is read, programs and the agent write, and the snapshot stays as it was")
+    func snapshot() throws {
+        try withDevices { one, _ in
+            try one.add("account", "1")
+            _ = try one.publish()
+            let object = OutgoingObject(name: "p/1", bytes: [1])
+            try one.keychain.readSynchronized { ledger, items throws(KeychainFailure) in
+                let version = try ledger.liveVersions(after: nil, limit: 1).first
+                let content = try version.map { version throws(KeychainFailure) in try items.content(of: version) }
+                #expect(throws: Never.self) { try one.update("account", to: "2") }
+                try one.keychain.synchronize { writing, _ throws(KeychainFailure) in try writing.insert(object) }
+                #expect(try ledger.recordedChanges(.written, limit: 1).isEmpty)
+                #expect(try ledger.outgoingNames().isEmpty)
+                #expect(try version.map { version throws(KeychainFailure) in try items.content(of: version) } == content)
+            }
+            #expect(try one.secret("account") == "2")
+            try one.keychain.readSynchronized { ledger, _ throws(KeychainFailure) in
+                #expect(try ledger.outgoingNames() == [object.name])
+            }
+        }
+    }
+
     /// The row of the locked class is replaced without being opened.
     @Test("While the keychain is locked, an item is shown that has moved from the locked class to one that is available")
     func changedClass() throws {

@@ -99,6 +99,10 @@ final class StoreDisk: SimulatedDisk {
         try store.readLedger { reading throws(KeychainFailure) in try body(reading) }
     }
 
+    func snapshot<Result>(
+        _ body: (any SyncReading, any SyncItemReading) throws(KeychainFailure) -> Result
+    ) throws(KeychainFailure) -> Result { try keychain().readSynchronized(body) }
+
     // MARK: Programs
 
     func itemName(of name: Int) throws(KeychainFailure) -> ItemName {
