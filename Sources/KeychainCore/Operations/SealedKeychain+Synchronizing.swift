@@ -20,7 +20,9 @@ extension SealedKeychain {
         return result
     }
 
-    /// Runs `body` on a consistent snapshot of the ledger and the items that synchronize. Programs can write meanwhile, and so can `body`.
+    /// Runs `body` on a consistent snapshot of the ledger and the items that synchronize.
+    ///
+    /// Programs can write meanwhile, and so can `body`.
     ///
     /// - Throws: As `synchronize`.
     package func readSynchronized<Result>(

@@ -10,8 +10,10 @@ package import KeychainCore
 /// keychain had left has a new revision, and is shared.
 package struct FormerVersions: Hashable, Sendable {
     package let circle: CircleID
-    /// The versions, and the batches that contain them.
-    package private(set) var origins: [SyncVersionID: Origin]
+    /// The versions in each batch.
+    ///
+    /// A batch has hundreds of them, so this takes a fraction of the memory of `origins`.
+    private var batches: [Origin: [SyncVersionID]]
 
     /// Collects the versions from the ledger of a keychain that is about to leave; nil if it is in no circle.
     ///
@@ -19,7 +21,7 @@ package struct FormerVersions: Hashable, Sendable {
     package init?(leaving ledger: any SyncReading) throws(KeychainFailure) {
         guard let membership = try Membership.stored(in: ledger) else { return nil }
         circle = membership.circle
-        origins = [:]
+        batches = [:]
         var unsent: Set<Origin> = []
         for name in try ledger.outgoingNames() {
             if case .batch(_, let origin)? = ObjectName(name) { unsent.insert(origin) }
@@ -29,12 +31,23 @@ package struct FormerVersions: Hashable, Sendable {
             let page = try ledger.liveVersions(after: last, limit: 1_000)
             for version in page where version.item != nil {
                 guard let origin = version.reference.origin, !unsent.contains(origin) else { continue }
-                origins[version.reference.id] = origin
+                batches[origin, default: []].append(version.reference.id)
             }
             guard page.count == 1_000, let end = page.last else { break }
             last = end.reference
         }
-        if let former = try FormerVersions(in: ledger) { origins.merge(former.origins) { new, _ in new } }
+        guard let former = try FormerVersions(in: ledger) else { return }
+        let shown = Set(batches.values.joined())
+        for (origin, ids) in former.batches { batches[origin, default: []] += ids.filter { !shown.contains($0) } }
+    }
+
+    /// The batch that contains each version.
+    package var origins: [SyncVersionID: Origin] {
+        var origins: [SyncVersionID: Origin] = [:]
+        for (origin, ids) in batches {
+            for id in ids { origins[id] = origin }
+        }
+        return origins
     }
 
     /// Returns what is in the ledger; nil if this keychain has not entered the circle again.
@@ -49,10 +62,10 @@ package struct FormerVersions: Hashable, Sendable {
             var reader = FieldReader(bytes)
             try reader.version(2)
             circle = CircleID(try reader.identifier())
-            origins = [:]
+            batches = [:]
             while reader.remaining > 0 {
                 let origin = try reader.origin()
-                for _ in 0..<(try reader.uint32()) { origins[SyncVersionID(try reader.identifier())] = origin }
+                for _ in 0..<(try reader.uint32()) { batches[origin, default: []].append(SyncVersionID(try reader.identifier())) }
             }
         } catch {
             let problem =
@@ -68,9 +81,7 @@ package struct FormerVersions: Hashable, Sendable {
     /// `version 2 (1) ‖ circle (16) ‖ for each batch: log (16) ‖ number (8) ‖ hash (16) ‖ count (4) ‖ for each of its versions: identifier (16)`.
     package var encoded: [UInt8] {
         var bytes = [2] + circle.bytes
-        var batches: [Origin: [SyncVersionID]] = [:]
-        for (id, origin) in origins { batches[origin, default: []].append(id) }
-        for (origin, ids) in batches.sorted(by: { $0.key < $1.key }) {
+        for (origin, ids) in batches.sorted(by: { $0.key < $1.key }) where !ids.isEmpty {
             bytes.append(origin)
             bytes.append(littleEndian: UInt32(clamping: ids.count))
             for id in ids.sorted() { bytes.append(id) }
@@ -101,5 +112,8 @@ package struct FormerVersions: Hashable, Sendable {
     }
 
     /// Removes the versions that are shared from now on.
-    mutating func remove(_ shared: [SyncVersionID]) { for id in shared { origins[id] = nil } }
+    mutating func remove(_ shared: [SyncVersionID]) {
+        let shared = Set(shared)
+        batches = batches.mapValues { $0.filter { !shared.contains($0) } }
+    }
 }
