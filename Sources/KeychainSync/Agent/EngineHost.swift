@@ -108,12 +108,14 @@ package actor EngineHost {
         let result = try keychain.synchronize { ledger, items throws(KeychainFailure) in
             // `body` may run again after a rollback.
             next = nil
-            let taken = engine.take()
-            let isContinued = try ledger.setting(.engine) == id
-            if !isContinued { try ledger.set(.engine, to: id) }
-            var engine = if isContinued, let taken { taken } else { try makeEngine(keys, ledger) }
+            let isLast = try ledger.setting(.engine) == id
+            if !isLast { try ledger.set(.engine, to: id) }
+            let isContinued = isLast && engine != nil
+            // Nothing else may refer to what it remembers, which a step would otherwise copy.
+            var engine = if isContinued, let taken = engine.take() { taken } else { try makeEngine(keys, ledger) }
+            self.engine = nil
             let transaction = SyncTransaction(ledger: ledger, items: items)
-            let result = try body(&engine, clock.now(), transaction, isContinued && taken != nil)
+            let result = try body(&engine, clock.now(), transaction, isContinued)
             next = engine
             return result
         }

@@ -298,6 +298,7 @@ extension EngineStep {
     /// Returns false if a person has to confirm so many deletions.
     @discardableResult
     private mutating func removeUncontained() throws(KeychainFailure) -> Bool {
+        engine.memory.absorption?.sortContained()
         guard let absorption = engine.memory.absorption else { return true }
         var removed = try publishedVersions { origin, reference in
             absorption.covers(origin) && !absorption.contains(reference, cipher)

@@ -120,7 +120,7 @@ extension EngineStep {
         }
         guard areStatementsRead, isFolded else { return }
         queueReads()
-        while engine.memory.reading.count < limits.concurrentReads, let (name, limit) = engine.memory.neededObjects.popLast() {
+        while engine.memory.reading.count < limits.concurrentPieces, let (name, limit) = engine.memory.neededObjects.popLast() {
             if !isSetAside(name) { request(name, atMost: limit) }
         }
         for (name, limit) in try neededContents() {

@@ -130,7 +130,7 @@ struct EngineStep {
     ///
     /// Before that, a program may have added a row that the ledger does not know.
     mutating func settle() throws(KeychainFailure) {
-        let waiting = isFolded || isPlanted(.foldAfterMerge) ? try merge.settle() : merge.touchedNames
+        let waiting = isFolded || isPlanted(.foldAfterMerge) ? try merge.settle() : try merge.unsettledNames()
         guard !waiting.isEmpty else { return }
         let setting = try ledger.setting(.unsettled)
         let earlier = try stored { () throws(FormatError) in try StoredList.names(setting) }

@@ -42,7 +42,10 @@ struct Absorption {
     /// The number of these pieces when the pieces in the storage were listed last.
     var remainingAtLastListing: Int?
     /// The hashes of the versions in the pieces applied so far, of which there may be a million.
-    private var contained: Set<Identifier128> = []
+    ///
+    /// An array, because a set takes three times its memory while it grows.
+    private var contained: [Identifier128] = []
+    private var isSorted = true
     /// The replaced versions in these pieces.
     var awaited: [VersionReference] = []
 
@@ -54,9 +57,31 @@ struct Absorption {
 
     func covers(_ origin: Origin) -> Bool { coverage.contains(origin) }
 
-    mutating func insert(_ reference: VersionReference, _ cipher: any CircleCipher) { contained.insert(Self.hash(reference, cipher)) }
+    mutating func insert(_ reference: VersionReference, _ cipher: any CircleCipher) {
+        contained.append(Self.hash(reference, cipher))
+        isSorted = false
+    }
 
-    func contains(_ reference: VersionReference, _ cipher: any CircleCipher) -> Bool { contained.contains(Self.hash(reference, cipher)) }
+    /// Makes `contains` possible, after the last `insert`.
+    mutating func sortContained() {
+        guard !isSorted else { return }
+        contained.sort(by: Self.isOrdered)
+        isSorted = true
+    }
+
+    func contains(_ reference: VersionReference, _ cipher: any CircleCipher) -> Bool {
+        let hash = Self.hash(reference, cipher)
+        var (low, high) = (0, contained.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if Self.isOrdered(contained[middle], before: hash) { low = middle + 1 } else { high = middle }
+        }
+        return low < contained.count && contained[low] == hash
+    }
+
+    private static func isOrdered(_ left: Identifier128, before right: Identifier128) -> Bool {
+        (left.high, left.low) < (right.high, right.low)
+    }
 
     private static func hash(_ reference: VersionReference, _ cipher: any CircleCipher) -> Identifier128 {
         cipher.hash(reference.id.bytes + StoredList.encoded([reference.origin].compactMap(\.self))).prefix

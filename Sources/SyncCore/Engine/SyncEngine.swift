@@ -90,6 +90,8 @@ package struct SyncLimits: Sendable {
     /// The size from which pieces of a checkpoint are written in one transaction.
     package var pieceGroupByteCount = 2 << 20
     package var concurrentReads = 64
+    /// Pieces of checkpoints are as large as an object can be, so that fewer of them are read at a time.
+    package var concurrentPieces = 16
     /// The size of all batches together that are kept in memory until their predecessors are read.
     ///
     /// As large as one batch, because all of them may be applied in one step.

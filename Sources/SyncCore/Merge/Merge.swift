@@ -129,8 +129,17 @@ struct Merge {
         }
     }
 
-    /// The items that `settle` will look at.
-    var touchedNames: [ItemName] { touched.keys.sorted() }
+    /// The items that `settle` has to look at once all local writes are folded.
+    ///
+    /// Not those whose row shows their only version: programs may have overwritten a million of them.
+    func unsettledNames() throws(KeychainFailure) -> [ItemName] {
+        var names: [ItemName] = []
+        for name in touched.keys.sorted() {
+            let live = try ledger.liveVersions(named: name)
+            if live.count != 1 || live[0].item == nil || live[0].date == nil { names.append(name) }
+        }
+        return names
+    }
 
     /// Makes sure that `settle` looks at the items with former versions: a checkpoint may cover them.
     mutating func touchFormer() throws(KeychainFailure) {
