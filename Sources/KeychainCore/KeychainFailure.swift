@@ -22,6 +22,8 @@ package struct KeychainFailure: Error, Equatable, Sendable, CustomStringConverti
     /// The specific cause, where callers or tests distinguish more than the status does.
     package enum Cause: Hashable, Sendable {
         case diskFull
+        /// The store has as much as its quota allows.
+        case quota
         /// Other threads or processes were writing until the deadline.
         case busy
         /// A write may or may not have taken effect.

@@ -53,6 +53,11 @@ package struct KeychainConfiguration: Sendable {
     ///
     /// Not set by the environment.
     package var storeOptions = StoreOptions()
+    /// How much the store may keep; nil: as much as the disk has room for.
+    package var quota: StoreQuota? {
+        get { storeOptions.quota }
+        set { storeOptions.quota = newValue }
+    }
 
     /// The TPM device that the kernel shares among programs.
     package static let standardTPMTCTI = "device:/dev/tpmrm0"

@@ -17,6 +17,8 @@ package struct CallFailure: Error, Sendable {
         case damaged
         case readOnly
         case diskFull
+        /// keychaind keeps no more for this user.
+        case full
         /// The environment names no place for the keychain.
         case noPlace
         /// The key file, the credential, or the TPM does not release the key of the keychain.

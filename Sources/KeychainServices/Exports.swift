@@ -60,7 +60,7 @@ extension CallFailure.Reason {
         case .unavailable: "`SecCopyErrorMessageString` describes the status."
         case .readOnly: nil
         // Not reported on Apple platforms.
-        case .noPlace, .protectorUnavailable: nil
+        case .noPlace, .protectorUnavailable, .full: nil
         }
     }
 }
@@ -101,6 +101,7 @@ extension CallFailure {
             .timedOut where failure.subject == .store:
             return .busy
         case .diskFull: return .diskFull
+        case .quota: return .full
         case .otherAccessibility: return .otherAccessibility
         case .environmentVariable("KEYCHAIN_HOME"): return .noPlace
         default: break
@@ -146,6 +147,7 @@ extension CallFailure.Reason {
         case .damaged: "Run `valet verify` to see what is damaged."
         case .readOnly: "Make the directory of the keychain writable, or set KEYCHAIN_HOME to another one."
         case .diskFull: "Free space on the disk of the keychain."
+        case .full: "Remove values that are no longer needed, or let the administrator raise the limits of keychaind."
         case .noPlace: "Set KEYCHAIN_HOME to an absolute path, or set HOME."
         case .protectorUnavailable: "Run `valet status` to see which key is missing."
         case .missingEntitlement: "Correct the entitlements file of the program, or add the access group to it."

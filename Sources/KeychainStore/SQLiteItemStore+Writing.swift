@@ -15,7 +15,11 @@ extension SQLiteItemStore {
         try ForkDetection.requireNotForked()
         var outcome: WriteOutcome<Result>?
         try perform(sharesFlush: sharesFlush) { session throws(KeychainFailure) in
-            outcome = try session.hasKeybag(ofGeneration: expected) ? .written(body(session)) : .keybagChanged
+            guard try session.hasKeybag(ofGeneration: expected) else {
+                outcome = .keybagChanged
+                return
+            }
+            outcome = .written(try session.write(within: options.quota) { () throws(KeychainFailure) in try body(session) })
         }
         guard let outcome else { throw KeychainFailure(.internal, "a write ended without an outcome") }
         return outcome

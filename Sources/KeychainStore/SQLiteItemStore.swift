@@ -297,6 +297,8 @@ package struct StoreOptions: Sendable {
     package var groupNanosecondLimit: UInt64 = 2_000_000
     /// The longest time that a write lets processes go first that wait.
     package var yieldNanosecondLimit: UInt64 = 2_000_000
+    /// How much the store may keep; nil: as much as the disk has room for.
+    package var quota: StoreQuota?
 
     package init(
         busyTimeoutMilliseconds: Int = 5_000, fileSystem: FileSystemProbe = .system, synchronous: SynchronousMode = .full,

@@ -24,16 +24,25 @@ struct Keychaind: ParsableCommand {
     @Option(help: ArgumentHelp("Read the entitlements of programs with a group of their own in this directory.", valueName: "path"))
     var entitlements = DaemonClient.registrationDirectory
 
+    @Option(help: ArgumentHelp("Keep at most this many MiB of each user.", valueName: "MiB"))
+    var sizeLimit = 256
+
+    @Option(help: ArgumentHelp("Keep at most this many items of each user.", valueName: "count"))
+    var itemLimit = 100_000
+
     func validate() throws {
         for (option, path) in [("--socket", socket), ("--directory", directory), ("--entitlements", entitlements)]
         where !path.hasPrefix("/") {
             throw ValidationError("\(option) must be an absolute path")
         }
+        // An empty keychain has some pages already. More does not fit into a database.
+        guard (1...1 << 20).contains(sizeLimit) else { throw ValidationError("--size-limit must be from 1 to 1048576") }
+        guard itemLimit > 0 else { throw ValidationError("--item-limit must be greater than 0") }
     }
 
     func run() throws {
         let service: Service
-        let keychains = UserKeychains(in: directory)
+        let keychains = UserKeychains(in: directory, quota: StoreQuota(byteCount: sizeLimit << 20, rowCount: itemLimit))
         let directory = RegistrationDirectory(entitlements)
         let services = SharedServices(
             beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },

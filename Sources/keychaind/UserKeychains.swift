@@ -27,11 +27,15 @@ final class UserKeychains: Sendable {
     private static let largestUnusedCount = 16
 
     private let directory: String
+    private let quota: StoreQuota?
     private let state = Mutex(State())
 
-    /// `directory` is an absolute path; the directories of the users are in it, named by their numbers.
-    init(in directory: String) {
+    /// Creates the keychains below an absolute path, in directories that are named by the numbers of the users.
+    ///
+    /// `quota` is that of each user.
+    init(in directory: String, quota: StoreQuota? = nil) {
         self.directory = directory
+        self.quota = quota
     }
 
     func stage(ofUser user: UInt32) -> HandoverStage { HandoverStage(directory: "\(directory)/\(user)") }
@@ -136,6 +140,7 @@ final class UserKeychains: Sendable {
         // The kernel's keyrings have room for some keys only, and all users' keys are those of one user here.
         configuration.keyHolder = .processMemory
         configuration.presencePrompter = NoPrompter()
+        configuration.quota = quota
         return configuration
     }
 

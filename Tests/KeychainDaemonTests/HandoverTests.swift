@@ -289,7 +289,7 @@ struct HandoverTests {
             #expect(try handover.program().value(of: "a") == "1")
             other.close()
             try RawDatabase(handover.home + "/other/keychain.db").execute("UPDATE items SET sealed_secret = zeroblob(40)")
-            let damaged = failure { () throws(KeychainFailure) in _ = try other.handOver(to: handover.connector) }
+            let damaged = failure { _ = try other.handOver(to: handover.connector) }
             #expect(damaged?.isDamage == true)
         }
     }
@@ -330,19 +330,10 @@ struct HandoverTests {
     }
 
     private func storeID(_ handover: Handover) throws -> StoreID {
-        guard case .keptByDaemon(let storeID)? = failure({ () throws(KeychainFailure) in _ = try handover.engine().storeID() })?.cause
+        guard case .keptByDaemon(let storeID)? = failure({ _ = try handover.engine().storeID() })?.cause
         else {
             throw CocoaError(.fileNoSuchFile)
         }
         return storeID
-    }
-
-    private func failure(_ body: () throws(KeychainFailure) -> Void) -> KeychainFailure? {
-        do throws(KeychainFailure) {
-            try body()
-            return nil
-        } catch {
-            return error
-        }
     }
 }

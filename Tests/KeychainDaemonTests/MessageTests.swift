@@ -253,7 +253,7 @@ enum Samples {
 
     private static let causes: [KeychainFailure.Cause] =
         [
-            .diskFull, .busy, .outcomeUnknown, .otherAccessibility, .newerVersion, .missing, .empty, .symbolicLink, .notRegularFile,
+            .diskFull, .quota, .busy, .outcomeUnknown, .otherAccessibility, .newerVersion, .missing, .empty, .symbolicLink, .notRegularFile,
             .hardLinks,
             .mountPoint, .wrongOwner, .accessibleToOthers, .networkFileSystem(name: "nfs"), .unknownFileSystem,
             .temporaryFileSystem(name: "tmpfs"), .foreignFile, .otherStore, .environmentVariable("HOME"), .invalidEntry("entry"),

@@ -60,35 +60,41 @@ final class SpawnedService {
     private(set) var process: ChildProcess
     /// The keychain that the user has handed over; nil if none.
     private(set) var storeID: StoreID?
+    private let options: [String]
 
     var path: String { directory.path + "/socket" }
     var registrations: String { directory.path + "/entitlements" }
 
-    init(adopting: Bool = true) throws {
+    /// `prepare` is called with the keychain before it is adopted.
+    init(adopting: Bool = true, options: [String] = [], _ prepare: (LocalKeychain) throws -> Void = { _ in }) throws {
         directory = try TemporaryDirectory()
-        process = try Self.start(in: directory.path)
+        self.options = options
+        process = try Self.start(in: directory.path, options)
         guard adopting else { return }
-        storeID = try LocalKeychain(home: directory.path + "/home").handOver(to: DaemonClient.connector(toSocketAt: path)).storeID
+        let keychain = LocalKeychain(home: directory.path + "/home") { $0.useTestPolicy(in: directory.path) }
+        try prepare(keychain)
+        storeID = try keychain.handOver(to: DaemonClient.connector(toSocketAt: path)).storeID
     }
 
     func client(_ identifier: String = "app") -> DaemonKeychain { DaemonKeychain.test(path, identifier, storeID: storeID) }
 
     /// Starts the process again after it has ended.
-    func start() throws { process = try Self.start(in: directory.path) }
+    func start() throws { process = try Self.start(in: directory.path, options) }
 
     /// Ends the process and starts it again.
     func restart(with signal: Int32) throws -> ChildProcess.Ending {
         process.send(signal: signal)
         let ending = try process.waitUntilEnded()
-        process = try Self.start(in: directory.path)
+        try start()
         return ending
     }
 
     /// Returns when the program accepts connections.
-    private static func start(in directory: String) throws -> ChildProcess {
+    private static func start(in directory: String, _ options: [String]) throws -> ChildProcess {
         let process = try ChildProcess(
             try BuiltProgram.path(of: "keychaind"),
-            ["--socket", directory + "/socket", "--directory", directory + "/keychains", "--entitlements", directory + "/entitlements"])
+            ["--socket", directory + "/socket", "--directory", directory + "/keychains", "--entitlements", directory + "/entitlements"]
+                + options)
         waitUntil { isListening(at: directory + "/socket") }
         return process
     }
@@ -125,6 +131,16 @@ extension Keychain {
     func value(of account: String) throws(KeychainFailure) -> String {
         let items = try copyMatching(MatchRequest(query: .account(account), includesSecrets: true, attributes: .none))
         return String(decoding: items.first?.secret ?? Data(), as: UTF8.self)
+    }
+}
+
+/// Returns the failure of a call; nil if it succeeds.
+func failure(_ body: () throws -> Void) -> KeychainFailure? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return error as? KeychainFailure
     }
 }
 
@@ -184,7 +200,6 @@ enum ProcessMemory {
 
     /// Returns the indices of the values that are in the memory that the process can write.
     static func finds(_ values: [[UInt8]], in process: pid_t) throws -> Set<Int> {
-        let sought = SoughtValues(values)
         let memory = unsafe open("/proc/\(process)/mem", O_RDONLY | O_CLOEXEC)
         guard memory >= 0, let maps = Self.text("/proc/\(process)/maps") else { throw Unreadable() }
         defer { close(memory) }
@@ -200,7 +215,11 @@ enum ProcessMemory {
                 let count = Int(min(bounds[1] - position, UInt64(buffer.count)))
                 // The buffer has as many bytes.
                 let read = unsafe pread(memory, &buffer, count, off_t(position))
-                if read > 0 { found.formUnion(sought.indices(in: buffer, count: read)) }
+                // The part of the buffer that was read, within the closure.
+                unsafe buffer.withUnsafeBytes { bytes in
+                    let part = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<max(read, 0)])
+                    for index in values.indices where unsafe part.contains(bytes: values[index]) { found.insert(index) }
+                }
                 position += UInt64(count)
                 if position < bounds[1] { position -= overlap }
             }

@@ -72,6 +72,19 @@ package struct StateReport: Equatable, Sendable {
     }
 }
 
+/// How much a store may keep.
+package struct StoreQuota: Equatable, Sendable {
+    /// The most bytes of pages in use, the pages of indexes among them.
+    package var byteCount: Int
+    /// The most rows, tombstones among them.
+    package var rowCount: Int
+
+    package init(byteCount: Int, rowCount: Int) {
+        self.byteCount = byteCount
+        self.rowCount = rowCount
+    }
+}
+
 /// The result of a write.
 package enum WriteOutcome<Result> {
     case written(Result)

@@ -44,6 +44,7 @@ extension MessageWriter {
         case .mistyped: write(23 as UInt8)
         case .locked: write(24 as UInt8)
         case .notKept: write(25 as UInt8)
+        case .quota: write(26 as UInt8)
         case .networkFileSystem(let name):
             write(128 as UInt8)
             write(name)
@@ -161,6 +162,7 @@ extension MessageReader {
         case 23: return .mistyped
         case 24: return .locked
         case 25: return .notKept
+        case 26: return .quota
         case 128: return .networkFileSystem(name: try readText())
         case 129: return .temporaryFileSystem(name: try readText())
         case 130: return .environmentVariable(try readText())

@@ -114,6 +114,7 @@ enum StoreStatement: Int, CaseIterable {
     case begin, beginImmediate, commit, rollback
     case savepoint, releaseSavepoint, rollbackToSavepoint
     case formatVersion, keybagGeneration, keybag, keybagCopy
+    case pageCount, freePageCount
     // Searches with few results.
     case rowsByID, rowsByIDWithSecret
     case rowsByServiceAndAccount, rowsByServiceAndAccountWithSecret
@@ -145,6 +146,8 @@ enum StoreStatement: Int, CaseIterable {
         case .releaseSavepoint: "RELEASE request"
         case .rollbackToSavepoint: "ROLLBACK TO request"
         case .formatVersion: "PRAGMA user_version"
+        case .pageCount: "PRAGMA page_count"
+        case .freePageCount: "PRAGMA freelist_count"
         case .keybagGeneration: "SELECT keybag_generation FROM meta WHERE number = 1"
         case .keybag: "SELECT bytes FROM keybag WHERE number = 1"
         case .keybagCopy: "SELECT bytes FROM keybag_copy WHERE number = 1"

@@ -5,6 +5,7 @@ internal import KeychainSystem
 extension StoreSession: ItemWriting {
     func insert(_ row: SealedRow) throws(KeychainFailure) {
         // The row comes first: if its primary key is taken, nothing has been changed yet.
+        storesItems = true
         try connection.statement(.insert).bindAndRun(row, includingIndexed: true)
         let number = connection.lastInsertedNumber
         try noteInsertion(tag: row.tag)
@@ -19,6 +20,7 @@ extension StoreSession: ItemWriting {
         guard number < SyncSchema.firstCopyNumber else { return try replaceCopy(number: number, with: row) }
         let stored = try indexedValues(ofRow: number)
         let header = row.header
+        if !header.isTombstone { storesItems = true }
         let sameKeys =
             stored.id == header.reference.id && stored.service == header.serviceDigest && stored.account == header.accountDigest
             && stored.remaining == header.remainingKeyDigest

@@ -26,6 +26,8 @@ final class StoreSession: @unchecked Sendable {
     var recordsChanges = false
     /// The number of live versions that the current transaction has added to the ledger, less those that it has removed.
     var versionCountChange = 0
+    /// Whether the current write has inserted an item, or given one another content.
+    var storesItems = false
     /// Whether the cache has the size for synchronization.
     var hasLargeCache = false
     /// Whether a commit failed with an unknown outcome: its changes may or may not be durable.

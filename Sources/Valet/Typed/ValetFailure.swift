@@ -40,6 +40,8 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
         case readOnly
         /// The disk is full. Nothing was changed.
         case diskFull
+        /// The keychain has as much as keychaind keeps for one user. Nothing was changed.
+        case full
         /// The environment names no place for the keychain.
         case noPlace
         /// The key file, the credential, or the TPM does not release the key of the keychain.
@@ -184,6 +186,7 @@ public struct ValetFailure: LocalizedError, Sendable, CustomStringConvertible, C
         case .damaged: "The keychain or the stored value is damaged"
         case .readOnly: "The keychain is read-only"
         case .diskFull: "The disk is full"
+        case .full: "The keychain is full"
         case .noPlace: "There is no place for the keychain"
         case .protectorUnavailable: "The key of the keychain is not available"
         case .missingEntitlement: "The program is not entitled to the access group"
@@ -220,6 +223,7 @@ extension ValetFailure.Reason {
             case .damaged: .damaged
             case .readOnly: .readOnly
             case .diskFull: .diskFull
+            case .full: .full
             case .noPlace: .noPlace
             case .protectorUnavailable: .protectorUnavailable
             case .missingEntitlement: .missingEntitlement
