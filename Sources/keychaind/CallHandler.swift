@@ -9,6 +9,8 @@ internal import Synchronization
 final class CallHandler {
     /// The most authentication contexts of one connection.
     private static let largestContextCount = 64
+    /// The most bytes of the texts and the password of an authentication context.
+    private static let largestContextByteCount = 4_096
 
     /// Returns the keychain with the entitlements of the program.
     private let makeKeychain: () throws(KeychainFailure) -> LocalKeychain
@@ -179,10 +181,22 @@ final class CallHandler {
         guard usedContexts[reference.token] != nil || usedContexts.count < Self.largestContextCount else {
             throw KeychainFailure(.allocate, "this program has more than \(Self.largestContextCount) authentication contexts")
         }
+        guard reference.byteCount <= Self.largestContextByteCount else {
+            throw KeychainFailure(
+                .parameter, "the password and the texts of an authentication context have more than \(Self.largestContextByteCount) bytes")
+        }
         let counterpart = contexts.counterpart(of: reference.token, of: process)
         usedContexts[reference.token] = counterpart
         counterpart.update(with: reference)
         return counterpart
+    }
+}
+
+extension ContextReference {
+    fileprivate var byteCount: Int {
+        var count = (settings.reason?.utf8.count ?? 0) + (settings.cancelTitle?.utf8.count ?? 0)
+        if case .given(let password) = password { count += password.secret.byteCount }
+        return count
     }
 }
 

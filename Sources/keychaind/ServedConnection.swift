@@ -193,7 +193,12 @@ final class ServedConnection: Sendable {
                 try handler.sendRows { response throws(MessageChannel.Failure) in try send(response) }
                 continue
             }
-            try send(handler.response(to: request))
+            let response = handler.response(to: request)
+            defer {
+                response.wipeValues()
+                request.wipeValue()
+            }
+            try send(response)
         }
     }
 

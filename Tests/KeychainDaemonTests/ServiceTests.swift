@@ -104,6 +104,24 @@ struct DaemonKeychainTests {
 
 @Suite("A connection to keychaind", .blocking)
 struct ConnectionTests {
+    @Test("The password and the texts of an authentication context are bounded, because keychaind keeps them")
+    func largeContext() throws {
+        let client = try InProcessService(try InMemoryKeychain().keychain).client()
+        try client.set("a", "1")
+        for byteCount in [4_000, 5_000] {
+            let contexts = [AuthenticationContext(), AuthenticationContext()]
+            contexts[0].settings.reason = String(repeating: "r", count: byteCount)
+            let password = [UInt8](repeating: 1, count: byteCount)
+            contexts[1].setApplicationPassword(unsafe password.withUnsafeBytes { unsafe ApplicationPassword(given: $0) })
+            for context in contexts {
+                let request = MatchRequest(
+                    query: ItemQuery(itemClass: .genericPassword), authentication: Authentication(context: context))
+                let refusal = failure { _ = try client.copyMatching(request) }
+                #expect(refusal?.status == (byteCount == 4_000 ? nil : .parameter))
+            }
+        }
+    }
+
     @Test("A program that does not follow the protocol is disconnected", arguments: Misbehavior.allCases)
     func misbehavior(_ misbehavior: Misbehavior) throws {
         let service = try InProcessService(try InMemoryKeychain().keychain)
@@ -281,6 +299,25 @@ struct KeychaindTests {
         context.invalidate()
         let left = try ProcessMemory.finds([passcode, password], in: service.process.processID)
         #expect(left == [])
+    }
+
+    @Test("Its memory has no value that a program has stored, replaced, or read", .requiresRoot, arguments: [12, 40, 3_000, 200_000])
+    func values(byteCount: Int) throws {
+        let service = try SpawnedService()
+        let client = service.client()
+        func value() -> Data { Data((0..<byteCount).map { _ in UInt8.random(in: 1...255) }) }
+        let (added, replacing) = (value(), value())
+        _ = try client.add(
+            AddRequest(itemClass: .genericPassword, attributes: ItemAttributes([.account: .string("a")]), secret: added))
+        let search = MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true)
+        #expect(try client.copyMatching(search).map(\.secret) == [added])
+        try client.update(UpdateRequest(query: .account("a"), secret: replacing))
+        #expect(try client.copyMatching(search).map(\.secret) == [replacing])
+        #expect(throws: KeychainFailure(.unimplemented, "")) { try client.add(AddRequest(itemClass: .certificate, secret: added)) }
+        // The connection wipes what a call has left after it has replied.
+        _ = try client.sessionStatus()
+        let sought = [added, replacing].map { Array($0.prefix(64)) }
+        #expect(try ProcessMemory.finds(sought, in: service.process.processID) == [])
     }
 
     @Test("Items that need a person are refused at once, because it cannot ask one")

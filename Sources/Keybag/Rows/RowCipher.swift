@@ -101,10 +101,11 @@ extension RowCipher {
         boundTo boundKey: [UInt8]
     ) throws(KeychainFailure) -> SealedRow {
         let content = secret ?? Data()
+        var padded = PartPadding.padded(content.span, isPresent: secret != nil)
+        defer { padded.wipe() }
         return try sealPlaintexts(
-            attributes: PartPadding.padded(attributes.encoded.span, isPresent: true),
-            secret: PartPadding.padded(content.span, isPresent: secret != nil), header, itemKey, wrappedItemKey: wrappedItemKey,
-            boundTo: boundKey)
+            attributes: PartPadding.padded(attributes.encoded.span, isPresent: true), secret: padded, header, itemKey,
+            wrappedItemKey: wrappedItemKey, boundTo: boundKey)
     }
 
     /// Seals arbitrary plaintexts of both parts, so that fuzzing reaches the code behind the authentication.
@@ -200,7 +201,12 @@ extension RowCipher {
     ) throws(KeychainFailure) -> Data? {
         let secret = try open(.secret, row.sealedSecret, under: itemKey, &associatedData)
         switch PartPadding.content(of: secret.span) {
-        case .present(let byteCount): return secret.prefix(byteCount)
+        case .present(let byteCount):
+            // The content is in the same memory, unless it is short.
+            guard byteCount <= MemoryLayout<Data>.size else { return secret.prefix(byteCount) }
+            defer { secret.wipeShared() }
+            // The bytes are copied within the closure.
+            return unsafe secret.withUnsafeBytes { unsafe Data(onHeap: UnsafeRawBufferPointer(rebasing: $0[..<byteCount])) }
         case .absent: return nil
         case nil: throw KeychainFailure(.decode, "the row's secret is not in the form of this version", cause: .malformed)
         }

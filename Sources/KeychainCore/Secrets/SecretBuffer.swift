@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
+package import FoundationEssentials
 
 /// A buffer for bytes on their way to `SecretBytes`, in memory that never moves.
 ///
@@ -75,6 +76,24 @@ internal import CKeychainShims
 package func wipeMemory(_ bytes: UnsafeMutableRawBufferPointer) {
     // The pointer and the byte count come from the same buffer.
     if let base = bytes.baseAddress { unsafe keychain_wipe(base, bytes.count) }
+}
+
+extension Data {
+    /// Copies bytes to the heap, where they can be wiped.
+    ///
+    /// Those of a short value are otherwise within the `Data`, and within each copy of it, also on the stack.
+    package init(onHeap bytes: UnsafeRawBufferPointer) {
+        self.init(capacity: Swift.max(bytes.count, 2 * MemoryLayout<Data>.size))
+        unsafe append(contentsOf: bytes)
+    }
+
+    /// Overwrites the bytes on the heap, which all copies share, in a way that the optimizer may not remove.
+    ///
+    /// Only for a value that nothing uses any more.
+    package func wipeShared() {
+        // Swift would make a copy of shared bytes, and overwrite that.
+        unsafe withUnsafeBytes { unsafe wipeMemory(UnsafeMutableRawBufferPointer(mutating: $0)) }
+    }
 }
 
 extension [UInt8] {

@@ -271,7 +271,7 @@ extension MessageReader {
             return .add(
                 AddRequest(
                     itemClass: try readItemClass(), attributes: try readAttributes(),
-                    secret: try readIfPresent { reader throws(MalformedMessage) in try reader.readData() },
+                    secret: try readIfPresent { reader throws(MalformedMessage) in try reader.readWipeableData() },
                     accessControl: try readIfPresent { reader throws(MalformedMessage) in try reader.readAccessControl() },
                     authentication: try readAuthentication()))
         case 2:
@@ -287,7 +287,7 @@ extension MessageReader {
             return .update(
                 UpdateRequest(
                     query: try readQuery(), changes: try readAttributes(),
-                    secret: try readIfPresent { reader throws(MalformedMessage) in try reader.readData() },
+                    secret: try readIfPresent { reader throws(MalformedMessage) in try reader.readWipeableData() },
                     accessControl: try readIfPresent { reader throws(MalformedMessage) in try reader.readAccessControl() },
                     accessibility: try readOptionalAccessibility(), leavesTombstone: try readOptionalFlag(),
                     authentication: try readAuthentication()))

@@ -105,6 +105,12 @@ package struct MessageReader {
 
     package mutating func readData() throws(MalformedMessage) -> Data { Data(try readBytes()) }
 
+    /// Reads the value of an item, which keychaind wipes after the call.
+    package mutating func readWipeableData() throws(MalformedMessage) -> Data {
+        // The bytes are copied within the closure.
+        unsafe try readBytes().withUnsafeBytes { unsafe Data(onHeap: $0) }
+    }
+
     package mutating func readText() throws(MalformedMessage) -> String {
         try required(String(validating: try readBytes(), as: UTF8.self))
     }
