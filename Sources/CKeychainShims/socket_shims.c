@@ -3,6 +3,7 @@
 #include "socket_shims.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -26,7 +27,7 @@ static bool close_descriptors(const struct cmsghdr *header) {
     return count > 0;
 }
 
-long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct keychain_process_identity *sender) {
+long keychain_packet_receive(int socket, void *buffer, size_t byte_count, bool waits, struct keychain_process_identity *sender) {
     /* Room for the credentials and for the most descriptors that one message can carry, so that none is left open unseen. */
     union {
         struct cmsghdr alignment;
@@ -37,7 +38,7 @@ long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct
     ssize_t received;
     bool is_reset = false;
     do {
-        received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | (waits ? 0 : MSG_DONTWAIT));
         /* If the other side has closed the connection with packets that it had not read, the kernel reports that before it gives out what the
            other side had sent. */
         if (received < 0 && errno == ECONNRESET && !is_reset) {
@@ -70,9 +71,15 @@ long keychain_packet_receive(int socket, void *buffer, size_t byte_count, struct
     return received;
 }
 
-int keychain_socket_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+int keychain_socket_limit_wait(int socket, int64_t seconds) {
+    struct timeval limit = {.tv_sec = seconds};
+    return setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 ? 0 : errno;
+}
 
-int keychain_socket_name_senders(int socket) {
+int keychain_socket_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC); }
+
+int keychain_packet_socket_prepare(int socket) {
+    if (fcntl(socket, F_SETFL, 0) != 0) return errno;
     int on = 1, off = 0;
     /* Since Linux 6.16. Before, a received descriptor is closed, which takes as long as its file system or its socket likes. */
     (void)setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);

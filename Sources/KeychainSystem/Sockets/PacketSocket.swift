@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CKeychainShims
 internal import Glibc
+internal import Synchronization
 
 /// A connection between two processes of one machine that keeps the boundaries of packets, closed when this value goes out of scope.
 ///
@@ -21,6 +22,8 @@ package struct PacketSocket: ~Copyable, Sendable {
     }
 
     private let descriptor: FileDescriptor
+    /// How long the kernel waits for a packet, in seconds; 0: until there is one.
+    private let waitLimitSeconds = Atomic<Int64>(0)
 
     /// Connects; fails with `.timedOut` if too many other connections wait to be accepted until `deadline`.
     package init(connectingTo path: String, until deadline: Deadline) throws(Errno) {
@@ -31,7 +34,7 @@ package struct PacketSocket: ~Copyable, Sendable {
     /// Takes over a connected socket, and closes it if it cannot be used.
     package init(adopting number: Int32) throws(Errno) {
         // Before anything is received: the kernel names the sender of a packet when it is sent.
-        let code = keychain_socket_name_senders(number)
+        let code = keychain_packet_socket_prepare(number)
         guard code == 0 else {
             _ = Glibc.close(number)
             throw Errno(rawValue: code)
@@ -96,16 +99,31 @@ package struct PacketSocket: ~Copyable, Sendable {
         into buffer: inout [UInt8], until deadline: Deadline
     ) throws(Errno) -> (byteCount: Int, sender: ProcessIdentity)? {
         while true {
+            let waits = try prepareToWait(until: deadline)
             var sender = keychain_process_identity()
             // The buffer is used within the closure only, and `sender` is a local variable.
             let count = unsafe buffer.withUnsafeMutableBytes { bytes in
-                unsafe keychain_packet_receive(descriptor.rawValue, bytes.baseAddress, bytes.count, &sender)
+                unsafe keychain_packet_receive(descriptor.rawValue, bytes.baseAddress, bytes.count, waits, &sender)
             }
             if count > 0 { return (count, ProcessIdentity(sender)) }
             if count == 0 { return nil }
             guard Errno.current == .wouldBlock else { throw .current }
+            if waits { continue }
             guard try !FileDescriptor.wait(for: [descriptor], until: deadline).isEmpty else { throw .timedOut }
         }
+    }
+
+    /// Makes the kernel wait for whole seconds up to the deadline; returns false if there is less than one.
+    ///
+    /// A call that waits costs a third of trying, polling, and trying again. The limit of most calls is that of the one before.
+    private func prepareToWait(until deadline: Deadline) throws(Errno) -> Bool {
+        let seconds = deadline == .never ? 0 : Int64(deadline.remainingNanoseconds / 1_000_000_000)
+        guard seconds > 0 || deadline == .never else { return false }
+        guard waitLimitSeconds.load(ordering: .relaxed) != seconds else { return true }
+        let code = keychain_socket_limit_wait(descriptor.rawValue, seconds)
+        guard code == 0 else { throw Errno(rawValue: code) }
+        waitLimitSeconds.store(seconds, ordering: .relaxed)
+        return true
     }
 
     /// Accepts no further packets.
@@ -155,10 +173,13 @@ package struct PacketListener: ~Copyable, Sendable {
     deinit { _ = Glibc.close(descriptor.rawValue) }
 
     /// Waits for a connection; nil when `other` can be read.
-    package func accept(unless other: FileDescriptor) throws(Errno) -> PacketSocket? {
+    ///
+    /// Throws `.timedOut` at the deadline.
+    package func accept(unless other: FileDescriptor, until deadline: Deadline = .never) throws(Errno) -> PacketSocket? {
         while true {
-            let ready = try FileDescriptor.wait(for: [descriptor, other], until: .never)
+            let ready = try FileDescriptor.wait(for: [descriptor, other], until: deadline)
             if ready.contains(1) { return nil }
+            if ready.isEmpty { throw .timedOut }
             let number = keychain_socket_accept(descriptor.rawValue)
             if number >= 0 { return try PacketSocket(adopting: number) }
             switch Errno.current {
