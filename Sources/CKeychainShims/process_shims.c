@@ -6,6 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,6 +25,12 @@
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif
+
+void keychain_memory_return_free(void) {
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+}
 
 bool keychain_process_is_privileged(void) {
     return getauxval(AT_SECURE) != 0 || getuid() != geteuid() || getgid() != getegid();

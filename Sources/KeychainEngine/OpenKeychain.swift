@@ -31,6 +31,9 @@ package final class OpenKeychain: Sendable {
         return store
     }
 
+    /// Returns memory that only makes the next call faster, as `SQLiteItemStore.releaseMemoryIfUnused` does.
+    func releaseMemoryIfUnused() -> Bool { (store as? SQLiteItemStore)?.releaseMemoryIfUnused() ?? false }
+
     /// Returns a copy of the device secret.
     ///
     /// Throws a failure that requires reopening if another process has moved the keychain to another protector.

@@ -19,6 +19,10 @@ struct ConnectionPool {
     /// Whether the last commit failed with an unknown outcome.
     private(set) var lastOutcomeIsUnknown = false
     private var lastCheckNanoseconds: UInt64
+    /// Whether a connection was used since the last call of `takeIfUnused`.
+    private var wasUsed = true
+    /// Whether there is at most one idle reader, without a cache.
+    private var isReduced = false
 
     enum Reader {
         case ready(StoreSession)
@@ -41,6 +45,7 @@ struct ConnectionPool {
 
     mutating func checkOutReader(nowNanoseconds now: UInt64) -> Reader {
         guard !isClosed else { return .closed }
+        noteUse()
         guard let session = idleReaders.popLast() else { return .open(generation: generation) }
         guard session.immutableFile != nil || now &- lastCheckNanoseconds > Self.checkIntervalNanoseconds else {
             return .ready(session)
@@ -52,8 +57,25 @@ struct ConnectionPool {
     /// Keeps the writer for reuse, unless the pool was closed or invalidated since the writer was opened.
     mutating func setWriter(_ session: StoreSession) {
         lastOutcomeIsUnknown = false
+        noteUse()
         guard session.poolGeneration == generation, !isClosed else { return }
         writer = session
+    }
+
+    private mutating func noteUse() {
+        wasUsed = true
+        isReduced = false
+    }
+
+    /// Removes all idle readers and returns them, if no connection was used since the last call; nil otherwise, and if that was done before.
+    ///
+    /// The caller may return one of them.
+    mutating func takeIfUnused() -> [StoreSession]? {
+        defer { wasUsed = false }
+        guard !wasUsed, !isReduced, !isClosed else { return nil }
+        isReduced = true
+        defer { idleReaders = [] }
+        return idleReaders
     }
 
     /// Removes all idle sessions and returns them to be closed outside the lock.

@@ -228,6 +228,21 @@ package final class SQLiteItemStore: ItemStore {
         return session
     }
 
+    /// Closes the idle readers but one, and releases the caches of that one and of the writer, if no connection was used since the last call.
+    ///
+    /// Returns whether it did.
+    package func releaseMemoryIfUnused() -> Bool {
+        guard !ForkDetection.isForkedChild, let readers = pool.withLock({ $0.takeIfUnused() }) else { return false }
+        if let kept = readers.last {
+            kept.connection.releaseCache()
+            pool.withLock { $0.returnReader(kept) }
+        }
+        guard writerQueue.tryAcquire() else { return true }
+        defer { writerQueue.release() }
+        pool.withLock { $0.writer }?.connection.releaseCache()
+        return true
+    }
+
     /// Closes idle connections now and the rest when they are returned to the pool.
     ///
     /// With `ifGeneration`, does nothing if that generation was already closed. Returns the generation of the connections that the next

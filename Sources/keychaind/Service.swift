@@ -30,17 +30,31 @@ final class Service: Sendable {
 
     /// Serves connections until `end` is called, and then finishes the requests that were received.
     func run() {
+        var nextRelease = Deadline.never
+        var roundsWithoutConnection = 0
         while true {
             do throws(Errno) {
-                guard let socket = try listener.accept(unless: stop.descriptor) else { break }
+                guard let socket = try listener.accept(unless: stop.descriptor, until: nextRelease) else { break }
                 serve(socket)
+                roundsWithoutConnection = 0
+                if nextRelease == .never { nextRelease = .after(seconds: Self.releaseIntervalSeconds) }
+            } catch .timedOut {
+                // Below, also if there is always another connection.
             } catch {
                 // For example a lack of descriptors, which is over when other connections have ended.
                 MonotonicClock.sleep(nanoseconds: Self.pauseNanoseconds)
             }
+            guard nextRelease.isOver else { continue }
+            services.keychains?.releaseUnusedMemory()
+            if connections.withLock({ $0.isEmpty }) { roundsWithoutConnection += 1 }
+            // The first round finds that a keychain was used before, and the second one that it was not used since.
+            nextRelease = roundsWithoutConnection < 2 ? .after(seconds: Self.releaseIntervalSeconds) : .never
         }
         finish()
     }
+
+    /// How often the memory of unused keychains is returned to the system.
+    private static let releaseIntervalSeconds: UInt32 = 10
 
     private static let pauseNanoseconds: UInt64 = 50_000_000
 

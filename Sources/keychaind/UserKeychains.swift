@@ -135,6 +135,14 @@ final class UserKeychains: Sendable {
         withExtendedLifetime(closed) {}
     }
 
+    /// Returns the memory of the keychains that were not used since the last call to the system.
+    func releaseUnusedMemory() {
+        let keychains = state.withLock { $0.entries.values.map(\.keychain) }
+        // Each of them, not the first one only.
+        let releasedCount = keychains.count { $0.releaseMemoryIfUnused() }
+        if releasedCount > 0 { CurrentProcess.returnFreeMemory() }
+    }
+
     func configuration(ofUser user: UInt32) -> KeychainConfiguration {
         var configuration = KeychainConfiguration(home: "\(directory)/\(user)")
         // The kernel's keyrings have room for some keys only, and all users' keys are those of one user here.

@@ -142,6 +142,37 @@ struct SharingTests {
         #expect(try store.keybag().generation == 8)
     }
 
+    @Test("A store that is not used keeps one connection to read with, and one to write with")
+    func unusedConnections() throws {
+        let store = try directory.makeStore()
+        func connectionCount() throws -> Int {
+            let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+            return descriptors.count { descriptor in
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + descriptor)) == directory.storePath
+            }
+        }
+        func readOnThreeConnections() throws(KeychainFailure) {
+            try store.read { _ throws(KeychainFailure) in
+                try store.read { _ throws(KeychainFailure) in try store.read { _ in } }
+            }
+        }
+        try store.insert([SampleRows.row(account: 1)])
+        let leastCount = try connectionCount()
+        try readOnThreeConnections()
+        #expect(try connectionCount() > leastCount)
+        #expect(!store.releaseMemoryIfUnused())
+        #expect(store.releaseMemoryIfUnused())
+        #expect(try connectionCount() == leastCount)
+        #expect(!store.releaseMemoryIfUnused())
+        // In use again.
+        try readOnThreeConnections()
+        try store.insert([SampleRows.row(account: 2)])
+        #expect(try store.rows().count == 2)
+        #expect(!store.releaseMemoryIfUnused())
+        #expect(store.releaseMemoryIfUnused())
+        #expect(try connectionCount() == leastCount)
+    }
+
     @Test("A closed store refuses calls and can be reopened")
     func closed() throws {
         let store = try directory.makeStore()

@@ -35,6 +35,9 @@ bool keychain_set_close_on_exec(int descriptor, bool closes);
 char *const *keychain_process_arguments(void);
 int keychain_process_argument_count(void);
 
+/* Returns the memory that the allocator keeps for later to the system, if the C library can. */
+void keychain_memory_return_free(void);
+
 /* Replaces this process with the program arguments[0], searched in PATH. Returns only on failure, with an errno value. */
 int keychain_execute(char *const *arguments);
 

@@ -208,6 +208,9 @@ internal import KeychainSystem
         guard code == SQLITE_OK else { throw health.record(SQLiteFailure(code: code, action: "setting up")) }
     }
 
+    /// Frees the pages in the cache that are not in use.
+    func releaseCache() { _ = unsafe sqlite3_db_release_memory(handle) }
+
     func setLimit(_ limit: Int32, _ value: Int32) {
         unsafe sqlite3_limit(handle, limit, value)
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import CKeychainShims
 internal import Glibc
 
 /// Facts about this process.
@@ -75,4 +76,7 @@ package enum CurrentProcess {
             return nil
         }
     }
+
+    /// Returns the memory that the allocator keeps for later to the system.
+    package static func returnFreeMemory() { keychain_memory_return_free() }
 }

@@ -122,6 +122,18 @@ struct StoreSessionTests {
         }
     }
 
+    @Test("A keychain that gives its memory back while it is not used stays unlocked", arguments: holders)
+    func unusedKeychain(holder: KeyHolderSelection) throws {
+        try withUnlockedKeychain(holder) { _, home, keys in
+            let reader = try LocalKeychain.withCheapPasscode(home: home, holder: holder) { $0.processKeys = keys }
+            #expect(try reader.secret(of: "kept") == "secret of kept")
+            #expect(!reader.releaseMemoryIfUnused())
+            #expect(reader.releaseMemoryIfUnused())
+            #expect(try reader.sessionStatus().state == .unlocked)
+            #expect(try reader.secret(of: "kept") == "secret of kept")
+        }
+    }
+
     @Test("With a passcode", arguments: holders, Call.allCases)
     func withPasscode(holder: KeyHolderSelection, call: Call) throws {
         try withUnlockedKeychain(holder) { _, home, keys in
