@@ -22,7 +22,7 @@ internal import Synchronization
 /// | `WriteGroup.collectRequests` | runs one request each time | at most 64 requests and 2 ms |
 /// | `SQLiteItemStore.perform` | a write that was rolled back because of its group | runs at most twice: the second time it is alone |
 /// | `SQLiteItemStore.perform` | a write that damaged records of changes prevented | runs at most twice: the records are empty the second time |
-/// | `SQLiteConnection.waitForWriters` | a look whether another connection writes | `BusyHandler.wait` returns false at the deadline |
+/// | `SQLiteConnection.waitForWriters` | a look whether another connection writes | `BusyHandler.wait` returns false once the time is over |
 /// | `StateComparison.settledContent` | a look whether the files are as recorded | at most twice |
 /// | `LockedDatabase.lock` | the lock on a file to repair | the deadline passes |
 /// | `StoreRepair.unusedName` | the next number for a file name | each existing file is skipped once |

@@ -98,6 +98,16 @@ struct ConcurrentStampTests {
         #expect(counts.last == 0)
     }
 
+    @Test("An opening does not wait for a process that holds the write lock for long", .timeLimit(.minutes(1)))
+    func longWrite() throws {
+        Self.run(#"touch "$1""#, directory.storePath)
+        var count = 0
+        _ = try store.write(ifKeybagGeneration: ItemStoreContract.keybag.generation) { [directory] _ in
+            count = (try? Self.comparedRowCount(in: directory)) ?? -1
+        }
+        #expect(count > 0)
+    }
+
     @Test("A -wal file that another program has changed is not trusted after a checkpoint")
     func changedLog() throws {
         let log = directory.storePath + "-wal"

@@ -171,6 +171,32 @@ struct SizeTests {
         for device in 1...5 { #expect(bench.value(6, device) == UInt64(device)) }
     }
 
+    @Test("Of very many changes, those that are sealed after a removal have a key that the removed device does not get")
+    func removalWhileSealing() throws {
+        var limits = SyncLimits()
+        (limits.versionsInBatch, limits.batchesInStep) = (1, 1)
+        var bench = try EngineBench([.owner, .owner, .reader], limits: limits)
+        try bench.exchange([0, 1, 2])
+        for name in 1...5 { bench.put(0, name, date: 1, value: UInt64(name)) }
+        var waiting = try bench.step(0, .wake)
+        var earlier: (key: LaneKeyID, sealed: Set<String>)?
+        while !waiting.isEmpty {
+            let effect = waiting.removeFirst()
+            waiting += try bench.perform(effect, of: 0)
+            if case .create(let name, let bytes) = effect, name.hasPrefix("b/"), earlier == nil {
+                let sealed = bench.objects.keys + bench.machines[0].ledger.outgoingNames()
+                earlier = (try BatchFrame(bytes).header.laneKey, Set(sealed))
+                try bench.run(1, .command(.remove(bench.machines[2].id)))
+                try bench.run(1)
+            }
+        }
+        let (key, sealed) = try #require(earlier)
+        let later = try bench.objects.filter { $0.key.hasPrefix("b/") && !sealed.contains($0.key) }.map { try BatchFrame($0.value).header }
+            .filter { $0.device == bench.machines[0].id }
+        #expect(later.count >= 2)
+        #expect(later.allSatisfy { $0.laneKey != key })
+    }
+
     @Test("Changes that cannot be sent do not hold up later ones, however many there are")
     func unsendableChanges() throws {
         var limits = SyncLimits()

@@ -68,10 +68,12 @@ extension SQLiteConnection {
         throw health.record(.wrongIndex("comparing the changes"))
     }
 
-    /// Waits a moment, and then until no other connection writes or runs a checkpoint, or until the deadline of this connection's waits.
+    /// Waits a moment, and then until no other connection writes or runs a checkpoint, or until the time is over.
     ///
     /// No transaction may be open.
-    func waitForWriters() {
+    func waitForWriters(timeoutMilliseconds: UInt64) {
+        busyHandler.setDeadline(atNanoseconds: MonotonicClock.nowNanoseconds() + timeoutMilliseconds * 1_000_000)
+        defer { busyHandler.resetDeadline() }
         var attempt = 2
         repeat {
             guard busyHandler.wait(attempt: attempt) else { return }

@@ -261,11 +261,16 @@ private struct StateComparison {
         // After the first time, a process may have released its lock and not recorded the write yet.
         for _ in 1...2 where !content.isVerified {
             session.finishReading()
-            session.connection.waitForWriters()
+            session.connection.waitForWriters(timeoutMilliseconds: Self.settlingTimeoutMilliseconds)
             content = try self.content()
         }
         return content
     }
+
+    /// Longer than a flush takes.
+    ///
+    /// A process can hold the lock for any time, and reading does not depend on that.
+    private static let settlingTimeoutMilliseconds: UInt64 = 500
 
     func problem(using keybag: StoredKeybag?, readingAllRows: Bool) throws(KeychainFailure) -> StateProblem? {
         let content: Content

@@ -79,8 +79,10 @@ package actor EngineHost {
         let outcome = try keychain.readSynchronized { ledger, items throws(KeychainFailure) in
             guard try ledger.setting(.engine) == id else { return CheckpointOutcome.outdated }
             return try writer.write(ledger, items) { objects throws(KeychainFailure) in
-                try keychain.synchronize { ledger, _ throws(KeychainFailure) in
+                try keychain.synchronize { ledger, items throws(KeychainFailure) in
                     guard try ledger.setting(.engine) == id else { return false }
+                    // The snapshot is from before a lock.
+                    for lane in Lane.allCases where try !items.isAvailable(lane) { return false }
                     for object in objects { try ledger.insert(object) }
                     return true
                 }

@@ -34,8 +34,8 @@ extension EngineStep {
         for lane in Lane.allCases where try items.isAvailable(lane) && (hasWaited || engine.memory.waits.overdueLanes.contains(lane)) {
             while try sealBatch(lane) {
                 count += 1
-                // The rest follows once one of these is created. Otherwise programs could not write before all are sealed.
-                if count == limits.batchesInStep { return }
+                // Otherwise programs could not write before all are sealed. The rest may have been written after the statements were listed.
+                if count == limits.batchesInStep { return beginSealing() }
             }
             engine.memory.waits.overdueLanes.remove(lane)
         }

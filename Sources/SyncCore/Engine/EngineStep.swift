@@ -175,6 +175,8 @@ struct EngineStep {
         for lane in Lane.allCases where try items.isAvailable(lane) { lanes.insert(lane) }
         if let before = engine.memory.availableLanes, !lanes.isSubset(of: before) { effects.append(.wake(at: now)) }
         engine.memory.availableLanes = lanes
+        // It has the keys of both lanes.
+        if lanes.count < Lane.allCases.count { engine.memory.checkpointWriter = nil }
         for lane in Lane.allCases where !lanes.contains(lane) {
             engine.memory.openedLanes.remove(lane)
             for record in roster.laneKeys where record.lane == lane {
