@@ -225,7 +225,7 @@ struct HandoverTests {
     }
 
     @Test("Nothing that programs were told is stored gets lost while the keychain moves there and back")
-    func writers() async throws {
+    func writers() throws {
         let directory = try TemporaryDirectory()
         let service = try SpawnedService(adopting: false)
         let home = directory.path + "/home"
@@ -251,7 +251,7 @@ struct HandoverTests {
                 return acknowledged
             }
         }
-        async let written = onThreads(writers)
+        let threads = StartedThreads(writers)
         defer { isEnding.withLock { $0 = true } }
         for direction in ["adopt", "release", "adopt"] {
             let before = acknowledgedCount.withLock { $0 }
@@ -261,7 +261,7 @@ struct HandoverTests {
         }
         isEnding.withLock { $0 = true }
         let program = handover.program()
-        for (account, value) in await written.flatMap(\.self) {
+        for (account, value) in try #require(threads.outcomes()).flatMap(\.self) {
             let present = Int(try program.value(of: account))
             #expect(present.map { $0 >= value } == true, "\(account)")
         }

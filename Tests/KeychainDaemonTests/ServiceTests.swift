@@ -336,7 +336,7 @@ struct KeychaindKillTests {
     private static let killCount = Scale.pick(20, full: 1_000)
 
     @Test("Nothing that was acknowledged is lost, what was not is reported as unknown, and no call hangs")
-    func kills() async throws {
+    func kills() throws {
         let service = try SpawnedService()
         let (path, storeID) = (service.path, service.storeID)
         let isEnding = Mutex(false)
@@ -360,14 +360,15 @@ struct KeychaindKillTests {
                 return writes
             }
         }
-        async let written = onThreads(writers)
+        let threads = StartedThreads(writers)
+        defer { isEnding.withLock { $0 = true } }
         for _ in 0..<Self.killCount {
             let before = acknowledgedCount.withLock { $0 }
             #expect(waitUntil { acknowledgedCount.withLock { $0 } > before })
             #expect(try service.restart(with: SIGKILL) == .killed(bySignal: SIGKILL))
         }
         isEnding.withLock { $0 = true }
-        let writes = await written.flatMap(\.self)
+        let writes = try #require(threads.outcomes()).flatMap(\.self)
         let client = service.client()
         let found = try client.copyMatching(MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: nil))
         let accounts = Set(found.compactMap { $0.attributes.text(.account) })

@@ -33,6 +33,29 @@ package func onThreads<Outcome: Sendable>(_ bodies: [@Sendable () -> Outcome]) a
     }
 }
 
+/// Bodies that run on threads of their own while a test goes on.
+///
+/// A test that blocks may occupy the last thread of Swift's cooperative pool, so a task that it has begun with `async let` may never start.
+package final class StartedThreads<Outcome: Sendable>: Sendable {
+    private let results: ThreadResults<Outcome>
+    private let all = Mutex<[Outcome]?>(nil)
+
+    package init(_ bodies: [@Sendable () -> Outcome]) {
+        results = ThreadResults(count: bodies.count)
+        for body in bodies {
+            Thread.detachNewThread { [self] in
+                if let all = results.add(body()) { self.all.withLock { $0 = all } }
+            }
+        }
+    }
+
+    /// Waits until all have ended, and returns their results in no particular order; nil if they do not end.
+    package func outcomes() -> [Outcome]? {
+        waitUntil { all.withLock { $0 != nil } }
+        return all.withLock { $0 }
+    }
+}
+
 private final class ThreadResults<Outcome: Sendable>: Sendable {
     private let count: Int
     private let outcomes = Mutex<[Outcome]>([])
