@@ -266,3 +266,22 @@ extension PeerIdentity {
         }
     }
 }
+
+extension Request {
+    /// Overwrites the value that an item gets, once the request was performed.
+    fileprivate func wipeValue() {
+        switch call {
+        case .add(let request): request.secret?.wipeShared()
+        case .update(let request): request.secret?.wipeShared()
+        default: break
+        }
+    }
+}
+
+extension Response {
+    /// Overwrites the values of items, once the response was sent.
+    fileprivate func wipeValues() {
+        guard case .items(let items) = reply else { return }
+        for item in items { item.secret?.wipeShared() }
+    }
+}

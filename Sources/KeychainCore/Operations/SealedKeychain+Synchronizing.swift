@@ -9,11 +9,8 @@ extension SealedKeychain {
     package func synchronize<Result>(
         _ body: (any SyncWriting, any SyncItemWriting) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        guard let store = store as? any SyncStore else {
-            throw KeychainFailure(.unimplemented, "this keychain cannot be synchronized")
-        }
         let keychain = scopedToAgent
-        let outcome = try store.writeLedger(ifKeybagGeneration: keys.keybagGeneration) { writing throws(KeychainFailure) in
+        let outcome = try syncStore().writeLedger(ifKeybagGeneration: keys.keybagGeneration) { writing throws(KeychainFailure) in
             try body(writing, keychain.rows(in: writing))
         }
         guard case .written(let result) = outcome else { throw Self.keybagChanged }
@@ -28,14 +25,18 @@ extension SealedKeychain {
     package func readSynchronized<Result>(
         _ body: (any SyncReading, any SyncItemReading) throws(KeychainFailure) -> Result
     ) throws(KeychainFailure) -> Result {
-        guard let store = store as? any SyncStore else {
-            throw KeychainFailure(.unimplemented, "this keychain cannot be synchronized")
-        }
         let keychain = scopedToAgent
-        return try store.readLedger { reading throws(KeychainFailure) in
+        return try syncStore().readLedger { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
             return try body(reading, keychain.rows(in: reading))
         }
+    }
+
+    private func syncStore() throws(KeychainFailure) -> any SyncStore {
+        guard let store = store as? any SyncStore else {
+            throw KeychainFailure(.unimplemented, "this keychain cannot be synchronized")
+        }
+        return store
     }
 
     private func rows(in store: some SyncStoreReading) -> any SyncItemReading { SyncRows(keychain: self, store: store) }

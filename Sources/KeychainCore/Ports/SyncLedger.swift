@@ -123,6 +123,14 @@ package protocol SyncWriting: SyncReading {
     func insert(_ statement: StoredStatement) throws(KeychainFailure)
 }
 
+extension SyncReading {
+    /// Returns whether a program has written or deleted an item since the last folding.
+    package func hasRecordedChanges() throws(KeychainFailure) -> Bool {
+        for kind in RecordedChange.Kind.allCases where try !recordedChanges(kind, limit: 1).isEmpty { return true }
+        return false
+    }
+}
+
 /// The keys of `sync_settings`.
 ///
 /// The values are encoded by SyncCore, those of `storage` and `removals` by KeychainSync.

@@ -140,11 +140,9 @@ package actor EngineHost {
             guard try keychain.sessionStatus().state == lockState else { return .others }
             return try keychain.readLedger { ledger throws(KeychainFailure) in
                 if try ledger.setting(.engine) != id { return .others }
-                for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty {
-                    areKeysCurrent = true
-                    return .items
-                }
-                return .none
+                guard try ledger.hasRecordedChanges() else { return .none }
+                areKeysCurrent = true
+                return .items
             }
         } catch {
             return .others
@@ -154,7 +152,7 @@ package actor EngineHost {
     /// Returns whether no change by a program waits to be sent.
     func isAllSent() throws(KeychainFailure) -> Bool {
         try keychain.readLedger { ledger throws(KeychainFailure) in
-            for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return false }
+            guard try !ledger.hasRecordedChanges() else { return false }
             for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty { return false }
             return try !ledger.outgoingNames().contains { ObjectName($0)?.folder == .batches }
         }

@@ -144,7 +144,7 @@ package struct CheckpointWriter {
     ///
     /// They may have written since the step that decided.
     private func isEverythingSent(_ ledger: any SyncReading) throws(KeychainFailure) -> Bool {
-        for kind in RecordedChange.Kind.allCases where try !ledger.recordedChanges(kind, limit: 1).isEmpty { return false }
+        guard try !ledger.hasRecordedChanges() else { return false }
         for lane in Lane.allCases {
             let pending = try ledger.pendingVersions(in: lane, limit: unsendable.count + 1)
             guard pending.allSatisfy({ unsendable.contains($0.id) && $0.replaced.isEmpty }) else { return false }

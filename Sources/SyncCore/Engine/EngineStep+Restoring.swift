@@ -15,7 +15,7 @@ extension EngineStep {
         guard lacksRecords || check.isToBegin(at: now) && !engine.memory.areRowsCompared, !isPlanted(.forgetsUnknownRows) else { return }
         engine.memory.areRowsCompared = true
         if try ledger.recordUnknownRows() > 0 { observe(.comparedRows) }
-        // Whatever a device enters a circle with is opened when it is folded, and what comes from the circle, when it is applied.
+        // A new device need not check its items again: it opens its own ones when it folds them, and those of the circle when it applies them.
         if check.isNew { check.complete(at: now) }
         if lacksRecords { check = .begun }
         try note(check)
