@@ -182,4 +182,87 @@ struct WaitTests {
         try bench.run(1)
         #expect(bench.value(1, 2) != nil)
     }
+
+    /// A machine that is restored from a snapshot sees the last two batches of its own, but not the one before them.
+    @Test("A device seals nothing again while a batch of its own is there whose predecessor is not", arguments: [false, true])
+    func missingPredecessor(isLaterOneReceived: Bool) throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(0, 2, date: 6, value: 2)
+        let snapshot = bench.machines[0].ledger.state
+        let first = try bench.publish(0).filter { $0.hasPrefix("b/") }
+        bench.put(0, 3, date: 7, value: 3)
+        let second = try bench.publish(0).filter { $0.hasPrefix("b/") }
+        #expect(first.count == 1 && second.count == 1)
+
+        bench.restore(0, to: snapshot)
+        if isLaterOneReceived {
+            // Both are listed; then the storage gives the later one only.
+            var waiting = try bench.step(0, .wake)
+            while let index = waiting.firstIndex(where: { if case .read = $0 { false } else { true } }) {
+                waiting += try bench.perform(waiting.remove(at: index), of: 0)
+            }
+            bench.hidden[0] = first
+            _ = try bench.perform(waiting, of: 0)
+        }
+        bench.hidden[0] = first
+        #expect(try bench.publish(0).isEmpty)
+        bench.now += 3_000
+        #expect(try bench.publish(0).isEmpty)
+        bench.hidden = [:]
+        #expect(try bench.publish(0).isEmpty)
+        #expect(bench.machines[0].ledger.state.pending.isEmpty)
+        #expect(bench.value(0, 3) == 3)
+    }
+
+    @Test("A predecessor that does not come keeps a device from sealing for an hour")
+    func lostPredecessor() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        bench.put(0, 2, date: 6, value: 2)
+        let snapshot = bench.machines[0].ledger.state
+        let first = try #require(try bench.publish(0).first { $0.hasPrefix("b/") })
+        bench.put(0, 3, date: 7, value: 3)
+        try bench.run(0)
+        bench.objects[first] = nil
+        bench.restore(0, to: snapshot)
+        try bench.run(0)
+        bench.now += 3_600
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 2) == 2)
+    }
+
+    /// The machine slept for two hours after it had listed the statements.
+    @Test("A wait lasts an hour although the statements were listed long before it began")
+    func oldListing() throws {
+        var bench = try EngineBench()
+        try bench.exchange([0, 1])
+        bench.objects[junk(bench, of: 0)] = [1]
+        bench.put(0, 1, date: 5, value: 1)
+        var effects = try bench.step(0, .wake)
+        effects = try bench.perform(effects.removeFirst(), of: 0) + effects
+        bench.now += 7_200
+        _ = try bench.perform(effects, of: 0)
+        #expect(bench.machines[0].ledger.state.pending.count == 1)
+        bench.now += 3_600
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 1)
+    }
+
+    @Test("A clock that is set back lengthens a wait to an hour from then")
+    func clockSetBack() throws {
+        var bench = try EngineBench()
+        try bench.exchange([0, 1])
+        bench.objects[junk(bench, of: 0)] = [1]
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.run(0)
+        bench.now -= 100_000
+        try bench.run(0)
+        #expect(bench.machines[0].ledger.state.pending.count == 1)
+        bench.now += 3_600
+        try bench.exchange([0, 1])
+        #expect(bench.value(1, 1) == 1)
+    }
 }

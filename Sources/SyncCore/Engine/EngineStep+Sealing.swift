@@ -45,19 +45,24 @@ extension EngineStep {
         engine.memory.maySeal = false
     }
 
-    /// Returns the batches of this device's own logs that it cannot read: they may be on their way, or the statement with their key may be.
+    /// Returns the batches of this device's own logs that it cannot read: they, or their predecessors, may be on their way, or the
+    /// statement with their key may be.
     ///
     /// Nil while it can read more of them.
     private func unreadableOwnBatches() throws(KeychainFailure) -> [ListedBatch]? {
         guard !engine.memory.unread.own.isEmpty else { return [] }
         guard engine.memory.reading.isEmpty else { return nil }
         var unreadable: [ListedBatch] = []
-        for batch in engine.memory.unread.own where engine.memory.unread.isReadable(batch.origin) {
-            guard try isWanted(batch) else { continue }
-            guard isSetAside(batch.name) else { return nil }
+        for batch in engine.memory.unread.own {
+            if engine.memory.unread.isReadable(batch.origin), !engine.memory.unread.isWaiting(batch) {
+                guard try isWanted(batch) else { continue }
+                guard isSetAside(batch.name) else { return nil }
+            } else if engine.memory.absorption?.covers(batch.origin) == true {
+                continue
+            }
             unreadable.append(batch)
         }
-        return unreadable
+        return unreadable.sorted()
     }
 
     private static var longestWaitSeconds: Double { 3_600 }
@@ -72,6 +77,8 @@ extension EngineStep {
     /// What is missing afterwards is not waited for again. Something else is, for an hour of its own, but not before something was sealed: so members
     /// that name one after the other delay each change by an hour. A lane that is locked when a wait ends has waited too.
     private mutating func hasWaited(for batches: [ListedBatch]) throws(KeychainFailure) -> Bool {
+        // It is in the future if the clock was set back.
+        if let since = engine.memory.waits.sealingSince { engine.memory.waits.sealingSince = min(since, now) }
         if let since = engine.memory.waits.sealingSince, engine.memory.unreadableOwn == batches, isWaiting(since: since) { return false }
         engine.memory.unreadableOwn = nil
         let reasons = roster.missing.union(batches.map { cipher.hash(Array($0.name.utf8)) })
@@ -98,7 +105,7 @@ extension EngineStep {
     /// A machine that was asleep has to look again: a wait ends only with statements that were listed after it was over.
     private mutating func isWaiting(since: Double) -> Bool {
         let lastLook = engine.memory.statementsListedAt ?? now
-        guard abs(lastLook - since) < Self.longestWaitSeconds else { return false }
+        guard lastLook - since < Self.longestWaitSeconds else { return false }
         effects.append(.wake(at: since + Self.longestWaitSeconds))
         return true
     }
