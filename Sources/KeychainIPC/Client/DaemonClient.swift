@@ -145,7 +145,7 @@ extension DaemonClient {
 
 extension Call {
     /// Whether performing the call twice is the same as once.
-    fileprivate var isRepeatable: Bool {
+    var isRepeatable: Bool {
         switch self {
         case .copyMatching, .sessionStatus, .lock, .passcodeRemoval, .requireCanAuthenticate, .observeChanges, .forgetContext: true
         // An unlock counts a wrong passcode, and asking a person twice is confusing.

@@ -113,6 +113,13 @@ package struct PacketSocket: ~Copyable, Sendable {
         }
     }
 
+    /// Whether there is something to receive: a packet, the end of the connection, or an error.
+    package var isReadable: Bool {
+        // The buffer has no room, so nothing is taken.
+        let count = recv(descriptor.rawValue, nil, 0, Int32(MSG_PEEK | MSG_DONTWAIT))
+        return count >= 0 || Errno.current != .wouldBlock
+    }
+
     /// Makes the kernel wait for whole seconds up to the deadline; returns false if there is less than one.
     ///
     /// A call that waits costs a third of trying, polling, and trying again. The limit of most calls is that of the one before.
