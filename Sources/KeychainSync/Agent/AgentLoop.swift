@@ -8,7 +8,9 @@ internal import Synchronization
 /// Turns hints, timers, and results of the storage into events of the engine, and performs what it asks for.
 ///
 /// A round begins only once everything that the one before asked for has ended, so however many hints come, one more round follows.
-final class AgentLoop {
+///
+/// It runs on the queue of the host, so that calling the host does not wake another thread.
+actor AgentLoop {
     private let host: EngineHost
     private let storage: CircleStorage
     private let clock: any WallClock
@@ -25,6 +27,8 @@ final class AgentLoop {
     /// The batches that this agent has created in the present round, of which it is told too.
     private var created: Set<String> = []
     private var areChangesDue = false
+    /// Whether it will be recorded soon which batches were created.
+    private var areCreationsDue = false
     private var isStopping = false
     private var endsWhenQuiet = false
     /// Whether the present round has read anything for the first time, or created anything.
@@ -61,6 +65,9 @@ final class AgentLoop {
 
     deinit { timer?.task.cancel() }
 
+    // The loop keeps the host, which keeps its executor.
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe host.unownedExecutor }
+
     /// Handles inputs until it is stopped or, with `endsWhenQuiet`, until a round has nothing to do.
     ///
     /// Waits for the calls of the storage that have begun, each of which has a deadline. Throws `.removed` and `.expired`, and with `endsWhenQuiet`
@@ -77,7 +84,11 @@ final class AgentLoop {
             try await handle(await inbox.receive())
             guard callCount == 0 else { continue }
             await storeAlarms()
-            if isStopping { return }
+            if isStopping {
+                // If it fails, the next agent creates them again.
+                if await host.hasUnrecordedCreations { try? await step([]) }
+                return
+            }
             // An agent that is started again after its device was removed says so, too.
             if await host.isRemoved { throw Self.removed }
             if endsWhenQuiet, !isRoundDue, appeared.isEmpty, !hasProgressed {
@@ -103,10 +114,14 @@ final class AgentLoop {
                 note(error)
                 for event in followers { noteProgress(event) }
                 events += followers
+            case .creationsDue:
+                areCreationsDue = false
+                if await host.hasUnrecordedCreations { try await step([]) }
             case .stop: isStopping = true
             }
         }
         guard !isStopping else { return }
+        if !endsWhenQuiet, await host.delay(events) { return recordCreations() }
         var handledCount = 0
         while handledCount < events.count {
             let group = group(of: events[handledCount...])
@@ -139,6 +154,17 @@ final class AgentLoop {
         }
         doneCount += 1
         reportProgress?(doneCount)
+    }
+
+    /// Lets a step record within a second what was created, if none does before.
+    private func recordCreations() {
+        guard !areCreationsDue else { return }
+        areCreationsDue = true
+        let inbox = inbox
+        Task {
+            try? await Task.sleep(for: .seconds(1))
+            inbox.send(.creationsDue)
+        }
     }
 
     /// Notes the names of new batches; whatever else has changed is found by a round.
@@ -335,6 +361,8 @@ enum AgentInput: Sendable {
     case storageChanged(SyncStorageChange)
     case keychainChanged
     case timer
+    /// It has to be recorded which batches were created.
+    case creationsDue
     /// A call of the storage has ended, with the events that follow from it.
     case ended([SyncEvent], SyncStorageError?)
     case stop

@@ -22,6 +22,8 @@ package actor EngineHost {
     private var areKeysCurrent = false
     /// Nil before the first step, and after a step whose transaction was rolled back: then a new engine continues from the ledger.
     private var engine: SyncEngine?
+    /// Batches that were created since the last step.
+    private var unrecorded: [SyncEvent] = []
     /// What the ledger says after each step of this engine.
     ///
     /// Another process than the agent's may perform a command. This engine then remembers an earlier state of the ledger, for example a device that
@@ -55,6 +57,8 @@ package actor EngineHost {
     /// Throws `.notAvailable` if this device is in no circle, `.interactionNotAllowed` if the keychain was not unlocked since the machine was started,
     /// and the errors of the store.
     package func step(_ events: [SyncEvent]) throws(KeychainFailure) -> [SyncEffect] {
+        let events = events + unrecorded
+        unrecorded = []
         let rereadsKeys = events.contains { event in if case .itemsChanged = event { !areKeysCurrent } else { event.mayFollowUnlock } }
         areKeysCurrent = false
         return try transact(rereadsKeys: rereadsKeys) {
@@ -70,6 +74,18 @@ package actor EngineHost {
             return effects
         }
     }
+
+    /// Lets the next step record that batches were created; returns false if other objects wait for that.
+    ///
+    /// Until then, the ledger has the batch, and an agent that is started again creates it again. So a change costs one transaction and not two while
+    /// others follow soon.
+    func delay(_ events: [SyncEvent]) -> Bool {
+        guard !events.isEmpty, events.allSatisfy(\.isCreationOfBatch), engine?.isEverythingBeingCreated == true else { return false }
+        unrecorded += events
+        return true
+    }
+
+    var hasUnrecordedCreations: Bool { !unrecorded.isEmpty }
 
     /// Writes the checkpoint that is due.
     ///
@@ -154,7 +170,9 @@ package actor EngineHost {
         try keychain.readLedger { ledger throws(KeychainFailure) in
             guard try !ledger.hasRecordedChanges() else { return false }
             for lane in Lane.allCases where try !ledger.pendingVersions(in: lane, limit: 1).isEmpty { return false }
-            return try !ledger.outgoingNames().contains { ObjectName($0)?.folder == .batches }
+            return try !ledger.outgoingNames().contains { name in
+                ObjectName(name)?.folder == .batches && !unrecorded.contains { if case .created(name) = $0 { true } else { false } }
+            }
         }
     }
 
@@ -191,6 +209,8 @@ package actor EngineHost {
 }
 
 extension SyncEvent {
+    fileprivate var isCreationOfBatch: Bool { if case .created(let name) = self { ObjectName(name)?.folder == .batches } else { false } }
+
     fileprivate var mayFollowUnlock: Bool {
         switch self {
         case .listed, .appeared, .read, .created, .failed, .checkpoint: false

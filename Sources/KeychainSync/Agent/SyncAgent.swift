@@ -99,11 +99,14 @@ public final class SyncAgent: Sendable {
 
     private func run(endsWhenQuiet: Bool) async throws(SyncFailure) {
         let inbox = AgentInbox()
-        let observation: any ChangeObservation
-        do throws(KeychainFailure) {
-            observation = try keychain.observeChanges { inbox.send(.keychainChanged) }
-        } catch {
-            throw SyncFailure(error)
+        var observation: (any ChangeObservation)?
+        // Each round of a run that ends when it is quiet looks at what programs have written.
+        if !endsWhenQuiet {
+            do throws(KeychainFailure) {
+                observation = try keychain.observeChanges { inbox.send(.keychainChanged) }
+            } catch {
+                throw SyncFailure(error)
+            }
         }
         let storage = storage
         let hints = Task {
@@ -111,7 +114,7 @@ public final class SyncAgent: Sendable {
         }
         defer {
             hints.cancel()
-            observation.cancel()
+            observation?.cancel()
             // Nothing else in this call uses the agent to its end, so the lock could be released with it.
             withExtendedLifetime(lock) {}
         }

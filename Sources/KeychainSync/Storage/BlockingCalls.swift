@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !canImport(Darwin)
+internal import Dispatch
 internal import KeychainSystem
 internal import Synchronization
 
@@ -19,20 +20,30 @@ package final class BlockingCalls: Sendable {
         }
     }
 
+    /// A thread that waits for its next call.
+    private final class IdleThread: Sendable {
+        let semaphore = DispatchSemaphore(value: 0)
+        let call = Mutex<Call?>(nil)
+    }
+
     private struct State {
         var waiting: [Call] = []
         var running: Set<ObjectIdentifier> = []
         /// The running calls whose deadline is over.
         var hanging: Set<ObjectIdentifier> = []
+        var idle: [IdleThread] = []
     }
 
+    /// How long a thread waits for its next call: an agent that uses a folder looks at it every five seconds.
+    private static let idleSeconds = 10
+
     private let threadLimit: Int
-    private let deadlineNanoseconds: UInt64
+    private let deadlines: CallDeadlines
     private let state = Mutex(State())
 
     package init(threadLimit: Int = 4, deadlineNanoseconds: UInt64 = 30_000_000_000) {
         self.threadLimit = threadLimit
-        self.deadlineNanoseconds = deadlineNanoseconds
+        deadlines = CallDeadlines(nanoseconds: deadlineNanoseconds)
     }
 
     /// Runs `body` on a thread.
@@ -44,25 +55,24 @@ package final class BlockingCalls: Sendable {
     ) async throws(SyncStorageError) -> Value {
         let result: Result<Value, SyncStorageError> = await withCheckedContinuation { continuation in
             let answer = Answer(continuation)
-            let call = Call {
-                answer.give(Result { () throws(SyncStorageError) in try body() })
-            } fail: {
-                answer.give(.failure($0))
+            let call = Call { [deadlines] in
+                answer.give(Result { () throws(SyncStorageError) in try body() }, deadlines)
+            } fail: { [deadlines] in
+                answer.give(.failure($0), deadlines)
             }
             // Retains the call until it is over, so that its identity stays its own.
-            answer.setTimer(
-                Task { [self, deadlineNanoseconds] in
-                    guard (try? await Task.sleep(nanoseconds: deadlineNanoseconds)) != nil else { return }
-                    expire(call, path)
-                })
+            answer.setDeadline(deadlines.begin { [self] in expire(call, path) })
             begin(call, path)
         }
         return try result.get()
     }
 
-    /// Starts a thread for a call, or lets it wait for one.
+    /// Gives a call to a thread, or lets it wait for one.
     private func begin(_ call: Call, _ path: String) {
-        enum Decision { case run, wait, refuse }
+        enum Decision {
+            case give(IdleThread)
+            case start, wait, refuse
+        }
         let decision = state.withLock { state -> Decision in
             guard state.hanging.count < threadLimit else { return .refuse }
             guard state.running.count < threadLimit else {
@@ -70,31 +80,48 @@ package final class BlockingCalls: Sendable {
                 return .wait
             }
             state.running.insert(ObjectIdentifier(call))
-            return .run
+            guard let thread = state.idle.popLast() else { return .start }
+            thread.call.withLock { $0 = call }
+            return .give(thread)
         }
         switch decision {
+        case .give(let thread): thread.semaphore.signal()
         case .wait: break
         case .refuse: call.fail(Self.noAnswer(path))
-        case .run:
+        case .start:
             guard !BackgroundThread.start({ [self] in runAll(from: call) }) else { return }
             state.withLock { state in _ = state.running.remove(ObjectIdentifier(call)) }
             call.fail(SyncStorageError(.failed, "no thread is available to access \(path)"))
         }
     }
 
-    /// Runs a call, and then those that wait.
+    /// Runs a call, then those that wait, and then those that come until none has come for a while.
     private func runAll(from first: Call) {
         var next: Call? = first
         while let call = next {
             call.run()
-            next = state.withLock { state in
-                state.running.remove(ObjectIdentifier(call))
-                state.hanging.remove(ObjectIdentifier(call))
-                guard !state.waiting.isEmpty else { return nil }
-                let following = state.waiting.removeFirst()
-                state.running.insert(ObjectIdentifier(following))
-                return following
+            next = self.next(after: call)
+        }
+    }
+
+    private func next(after call: Call) -> Call? {
+        let thread = IdleThread()
+        let following = state.withLock { state -> Call? in
+            state.running.remove(ObjectIdentifier(call))
+            state.hanging.remove(ObjectIdentifier(call))
+            guard !state.waiting.isEmpty else {
+                state.idle.append(thread)
+                return nil
             }
+            let following = state.waiting.removeFirst()
+            state.running.insert(ObjectIdentifier(following))
+            return following
+        }
+        if let following { return following }
+        _ = thread.semaphore.wait(timeout: .now() + .seconds(Self.idleSeconds))
+        return state.withLock { state in
+            state.idle.removeAll { $0 === thread }
+            return thread.call.withLock { $0.take() }
         }
     }
 
@@ -118,7 +145,7 @@ package final class BlockingCalls: Sendable {
 private final class Answer<Value: Sendable>: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Result<Value, SyncStorageError>, Never>?
-        var timer: Task<Void, Never>?
+        var deadline: CallDeadlines.Identifier?
     }
 
     private let state: Mutex<State>
@@ -127,16 +154,67 @@ private final class Answer<Value: Sendable>: Sendable {
         state = Mutex(State(continuation: continuation))
     }
 
-    /// Sets the task that is canceled with the answer.
-    func setTimer(_ timer: Task<Void, Never>) { state.withLock { $0.timer = timer } }
+    /// Sets the deadline that ends with the answer.
+    func setDeadline(_ deadline: CallDeadlines.Identifier) { state.withLock { $0.deadline = deadline } }
 
-    func give(_ result: Result<Value, SyncStorageError>) {
-        let (continuation, timer) = state.withLock { state in
+    func give(_ result: Result<Value, SyncStorageError>, _ deadlines: CallDeadlines) {
+        let (continuation, deadline) = state.withLock { state in
             defer { state = State() }
-            return (state.continuation, state.timer)
+            return (state.continuation, state.deadline)
         }
-        timer?.cancel()
+        if let deadline { deadlines.end(deadline) }
         continuation?.resume(returning: result)
+    }
+}
+
+/// Ends calls that have not ended at their deadline, which all have the same time for.
+///
+/// One task looks after all of them. A timer for each call would nearly always be set and canceled for nothing, and wake a thread each time.
+package final class CallDeadlines: Sendable {
+    package typealias Identifier = UInt64
+
+    private struct State {
+        var lastIdentifier: Identifier = 0
+        /// The calls that have begun and not ended, in the order of their deadlines, which is that of the identifiers.
+        var calls: [Identifier: (deadline: Deadline, expire: @Sendable () -> Void)] = [:]
+        var isWatched = false
+    }
+
+    private let nanoseconds: UInt64
+    private let state = Mutex(State())
+
+    package init(nanoseconds: UInt64) {
+        self.nanoseconds = nanoseconds
+    }
+
+    /// Notes a call that begins; `expire` is called at its deadline.
+    package func begin(_ expire: @escaping @Sendable () -> Void) -> Identifier {
+        let (identifier, isFirst) = state.withLock { state in
+            defer { state.isWatched = true }
+            state.lastIdentifier += 1
+            state.calls[state.lastIdentifier] = (.after(nanoseconds: nanoseconds), expire)
+            return (state.lastIdentifier, !state.isWatched)
+        }
+        if isFirst { Task { await watch() } }
+        return identifier
+    }
+
+    package func end(_ identifier: Identifier) { state.withLock { $0.calls[identifier] = nil } }
+
+    /// Sleeps until the next deadline, until there is none.
+    private func watch() async {
+        while true {
+            let (expired, next) = state.withLock { state -> ([@Sendable () -> Void], Deadline?) in
+                let expired = state.calls.filter { $0.value.deadline.isOver }
+                for identifier in expired.keys { state.calls[identifier] = nil }
+                let next = state.calls.values.map(\.deadline).min()
+                state.isWatched = next != nil
+                return (expired.sorted { $0.key < $1.key }.map(\.value.expire), next)
+            }
+            for expire in expired { expire() }
+            guard let next else { return }
+            try? await Task.sleep(nanoseconds: next.remainingNanoseconds)
+        }
     }
 }
 #endif

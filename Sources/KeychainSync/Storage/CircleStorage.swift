@@ -54,6 +54,11 @@ struct CircleStorage: Sendable {
     }
 }
 
+private enum StorageDeadline {
+    static let seconds: UInt64 = 60
+    static let calls = CallDeadlines(nanoseconds: seconds * 1_000_000_000)
+}
+
 /// A call of a storage, which ends once: with its result, or at its deadline.
 private final class StorageCall<Value: Sendable>: Sendable {
     private let answer: Mutex<CheckedContinuation<Result<Value, SyncStorageError>, Never>?>
@@ -72,13 +77,13 @@ private final class StorageCall<Value: Sendable>: Sendable {
         self.body = body
     }
 
-    private static var timeoutSeconds: Int { 60 }
-
     private func start() {
-        let deadline = Task { [self] in await endAtDeadline() }
+        let deadline = StorageDeadline.calls.begin { [self] in
+            end(.failure(SyncStorageError(.unavailable, "the storage has not answered for \(StorageDeadline.seconds) seconds")))
+        }
         Task { [self] in
             await perform()
-            deadline.cancel()
+            StorageDeadline.calls.end(deadline)
         }
     }
 
@@ -88,11 +93,6 @@ private final class StorageCall<Value: Sendable>: Sendable {
         } catch {
             end(.failure(error))
         }
-    }
-
-    private func endAtDeadline() async {
-        guard (try? await Task.sleep(for: .seconds(Self.timeoutSeconds))) != nil else { return }
-        end(.failure(SyncStorageError(.unavailable, "the storage has not answered for \(Self.timeoutSeconds) seconds")))
     }
 
     private func end(_ result: Result<Value, SyncStorageError>) {

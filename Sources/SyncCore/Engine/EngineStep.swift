@@ -148,6 +148,7 @@ struct EngineStep {
     /// A batch whose key was never published, because the machine was restored from a snapshot in between, would be lost for everybody.
     private mutating func publish() throws(KeychainFailure) {
         let names = try removeUnfinishedCheckpoint(ledger.outgoingNames()).map { (name: $0, rank: Self.publicationRank($0)) }
+        defer { engine.memory.isEverythingBeingCreated = names.allSatisfy { engine.memory.creating.contains($0.name) } }
         guard let first = names.map(\.rank).min() else { return }
         var logs: Set<Substring> = []
         for (name, rank) in names where rank == first || isPlanted(.batchBeforeItsKey) {

@@ -46,6 +46,9 @@ package struct SyncEngine {
     /// Writes the pieces of the checkpoint that is due; nil if none is.
     package var checkpointWriter: CheckpointWriter? { memory.checkpointWriter }
 
+    /// Whether the creation of all objects has begun that are sealed and not created, so that none waits for the end of another's.
+    package var isEverythingBeingCreated: Bool { memory.isEverythingBeingCreated }
+
     /// The number of checkpoints that this device has given up for now.
     package var abandonedCheckpointCount: Int { memory.checkpoints.values.count(where: \.isSetAside) }
 
@@ -160,6 +163,8 @@ struct EngineMemory {
     /// Names whose reading has begun.
     var reading: Set<String> = []
     var creating: Set<String> = []
+    /// Whether the creation of all objects has begun that are sealed and not created.
+    var isEverythingBeingCreated = true
     /// Objects that are of no use, or of none yet.
     var rejected: Set<String> = []
     /// Batches that wait for a key.

@@ -4,7 +4,9 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainSync
+import KeychainSystem
 import KeychainTestSupport
+import Synchronization
 import Testing
 
 /// A storage on a file system that is mounted for one test.
@@ -248,5 +250,32 @@ struct BlockingCallTests {
             try await calls.run(at: "/") { () throws(SyncStorageError) in throw SyncStorageError(.full, "full") }
         }
         #expect(error == SyncStorageError(.full, "full"))
+    }
+
+    @Test("Calls that follow each other share a thread")
+    func threads() async throws {
+        let calls = BlockingCalls(threadLimit: 2)
+        let end = Deadline.after(seconds: 60)
+        var threads: Set<String> = []
+        // A call may begin before the thread of the last one is ready for it.
+        while true {
+            let thread = try await calls.run(at: "/") { () throws(SyncStorageError) in
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")) ?? ""
+            }
+            guard threads.insert(thread).inserted else { break }
+            guard !end.isOver else { return #expect(Bool(false), "no thread was used twice") }
+        }
+    }
+
+    @Test("Each call ends at its deadline unless it has ended before, also one that begins after all others have ended")
+    func deadlines() async throws {
+        let deadlines = CallDeadlines(nanoseconds: 20_000_000)
+        for _ in 0..<2 {
+            let expired = Mutex<[Int]>([])
+            let identifiers = (0..<4).map { number in deadlines.begin { expired.withLock { $0.append(number) } } }
+            deadlines.end(identifiers[1])
+            while expired.withLock({ $0.count }) < 3 { await Task.yield() }
+            #expect(expired.withLock { $0 } == [0, 2, 3])
+        }
     }
 }
