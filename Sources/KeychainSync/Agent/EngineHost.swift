@@ -58,10 +58,9 @@ package actor EngineHost {
     /// and the errors of the store.
     package func step(_ events: [SyncEvent]) throws(KeychainFailure) -> [SyncEffect] {
         let events = events + unrecorded
-        unrecorded = []
         let rereadsKeys = events.contains { event in if case .itemsChanged = event { !areKeysCurrent } else { event.mayFollowUnlock } }
         areKeysCurrent = false
-        return try transact(rereadsKeys: rereadsKeys) {
+        let effects = try transact(rereadsKeys: rereadsKeys) {
             engine, now, transaction, isContinued throws(KeychainFailure) in
             var entropy = SystemRandomNumberGenerator()
             var effects: [SyncEffect] = []
@@ -73,6 +72,8 @@ package actor EngineHost {
             }
             return effects
         }
+        unrecorded = []
+        return effects
     }
 
     /// Lets the next step record that batches were created; returns false if other objects wait for that.
