@@ -50,8 +50,8 @@ install:         ## install `valet`, libvalet.so, valet.h, manual pages, and com
 uninstall:       ## remove what `make install` installed with the same PREFIX, LIBDIR, and DESTDIR
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh uninstall
 
-install-daemon:  ## install and start the service keychaind below PREFIX (/usr/local), with DESTDIR before it, as root
-	@[ -n "$(DESTDIR)" ] || Scripts/install-dependencies.sh build
+install-daemon:  ## install and start the service keychaind, with its module for PAM, below PREFIX (/usr/local), with DESTDIR before it, as root
+	@[ -n "$(DESTDIR)" ] || Scripts/install-dependencies.sh daemon
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Scripts/install-daemon.sh install
 
 uninstall-daemon:  ## remove what `make install-daemon` installed with the same PREFIX and DESTDIR; keychains stay

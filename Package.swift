@@ -214,7 +214,8 @@ let package = Package(
                 "keychaind", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainStore", "KeychainSystem", "KeychainCore",
                 "Contracts",
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
-            ]
+            ],
+            exclude: ["PAM"]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Runs an installed keychaind with a socket that systemd has made, in a mount namespace, and hands a keychain over to it and back. Then a program with a
-# group of its own keeps a secret from the other programs of its user.
+# group of its own keeps a secret from the other programs of its user, and the user logs in.
 #
-#   unshare --mount Scripts/check-daemon.sh INSTALLED FOLDER
+#   unshare --mount Scripts/check-daemon.sh INSTALLED FOLDER PREFIX PROFILE
 #
-# INSTALLED is the prefix with its staging directory, and FOLDER does not exist yet. Needs root.
+# INSTALLED is PREFIX with its staging directory, FOLDER does not exist yet, and PROFILE is that for pam-auth-update. Needs root.
 set -euo pipefail
 
 fail() { echo "$1" >&2; exit 1; }
 
-installed=$1 folder=$2
+installed=$1 folder=$2 prefix=$3 profile=$4
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 none /run
 mkdir -m 755 /run/keychain
@@ -73,5 +73,41 @@ as_user mv "$signpost" "$signpost.away"
 echo 54321 | as_user $here/program set luggage
 [ "$(as_user $here/program get luggage)" = 54321 ] || fail "The program does not use keychaind without the signpost."
 [ ! -e "$signpost" ] || fail "The program has made a keychain of its own."
+as_user mv "$signpost.away" "$signpost"
+
+# The user logs in with `su`, as Debian configures it.
+if command -v pam-auth-update >/dev/null 2>&1 && command -v su >/dev/null 2>&1; then
+    cp -r /etc/pam.d /usr/share/pam-configs /var/lib/pam $here
+    sed "s|$prefix/|$installed/|" "$profile" >$here/pam-configs/keychain
+    mount --bind $here/pam.d /etc/pam.d
+    mount --bind $here/pam-configs /usr/share/pam-configs
+    mount --bind $here/pam /var/lib/pam
+    pam-auth-update --enable keychain
+    for type in auth session password; do
+        grep -q pam_keychain "/etc/pam.d/common-$type" || fail "pam-auth-update does not add the module to common-$type: see Scripts/pam-config.in."
+    done
+    ! grep -q pam_keychain /etc/pam.d/common-session-noninteractive || fail "The module is in sessions without a person."
+    echo swordfish >$here/passcode
+    cp /etc/shadow $here
+    # The hash of "swordfish".
+    echo 'check-user:$6$keychain$vWuWwnCxc5mQUYmY6iPLUbFQXdAqaxrvEgELQbI0rdgMNRhT8DAdF7UqVDrhwe1FHGjuDyrhO0ocYBzl9fhEN.:20000:0:99999:7:::' >>$here/shadow
+    mount --bind $here/shadow /etc/shadow
+    as_user $here/program passcode set --passcode-fd 3 3<$here/passcode >/dev/null
+    as_user $here/valet lock --all >/dev/null
+    ! as_user $here/valet status | grep -q 'unlocked;' || fail "The keychain is unlocked after a lock."
+    # As another user: root needs no password.
+    log_in() { setpriv --reuid 65534 --regid 65534 --clear-groups su check-user -c true <$here/passcode >/dev/null 2>&1; }
+    log_in || fail "The user cannot log in with the module."
+    as_user $here/valet status | grep -q 'unlocked;' || fail "The login has not unlocked the keychain: $(as_user $here/valet status)"
+    as_user $here/valet lock --all >/dev/null
+    kill -STOP $service
+    log_in || fail "The user cannot log in while keychaind does not reply."
+    kill -CONT $service
+    pam-auth-update --package --remove keychain
+    ! grep -rq pam_keychain /etc/pam.d || fail "pam-auth-update does not remove the module."
+    log_in || fail "The user cannot log in without the module."
+else
+    echo "pam-auth-update is not installed, so no login was checked."
+fi
 kill $service
 ! as_user $here/program get luggage >/dev/null 2>&1 || fail "Without keychaind the program has read a secret."

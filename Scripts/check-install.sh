@@ -93,6 +93,10 @@ if command -v systemd-analyze >/dev/null 2>&1; then
 else
     echo "systemd-analyze is not installed, so the units were not checked."
 fi
+echo "The module for PAM exports its functions only."
+exported=$(nm -D --defined-only --extern-only "$installed/lib/security/pam_keychain.so" | awk '{ print $3 }' | sort | tr '\n' ' ')
+[ "$exported" = "pam_sm_authenticate pam_sm_chauthtok pam_sm_close_session pam_sm_open_session pam_sm_setcred " ] ||
+    fail "The module exports other functions: $exported"
 if command -v systemd-sysusers >/dev/null 2>&1; then
     mkdir -p "$stage/users/etc"
     systemd-sysusers --root="$stage/users" "$installed/lib/sysusers.d/keychaind.conf"
@@ -101,7 +105,7 @@ fi
 if [ "$(id -u)" -eq 0 ] && command -v systemd-socket-activate >/dev/null 2>&1 &&
     unshare --mount mount -t tmpfs none /run 2>/dev/null; then
     echo "keychaind uses the socket of systemd, keeps a keychain, and gives it back."
-    unshare --mount Scripts/check-daemon.sh "$installed" "$stage/daemon"
+    unshare --mount Scripts/check-daemon.sh "$installed" "$stage/daemon" "$PREFIX" "$DESTDIR/usr/share/pam-configs/keychain"
 else
     echo "A private /run cannot be made here, so keychaind was not run."
 fi

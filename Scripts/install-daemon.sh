@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the service keychaind. The Makefile documents the targets.
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the service keychaind and its module for PAM. The Makefile documents the
+# targets.
 #
 # PREFIX (default: /usr/local) is the installation prefix. DESTDIR is a staging directory, which precedes it; with it nothing is started, and no
 # user is created.
@@ -32,7 +33,9 @@ has_systemd() { [ -z "$destination" ] && [ -d /run/systemd/system ]; }
 build() {
     swift build "${swift_options[@]}" --product keychaind
     local unit
-    for unit in keychaind.service keychaind.socket; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
+    for unit in keychaind.service keychaind.socket pam-config; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
+    "${CC:-cc}" -std=c11 -shared -fPIC -O2 -fvisibility=hidden -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror \
+        -Wl,-z,relro,-z,now,-z,defs -o "$built/pam_keychain.so" Bindings/PAM/pam_keychain.c -lpam
 }
 
 # The installed files: mode, source, destination. systemd looks for its files in the lib directories of /usr and of /usr/local.
@@ -44,6 +47,10 @@ files() {
     printf '%s\t%s\t%s\n' 644 "$built/keychaind.socket" "$prefix/lib/systemd/system/keychaind.socket"
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.sysusers "$prefix/lib/sysusers.d/keychaind.conf"
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.tmpfiles "$prefix/lib/tmpfiles.d/keychaind.conf"
+    printf '%s\t%s\t%s\n' 644 "$built/pam_keychain.so" "$prefix/lib/security/pam_keychain.so"
+    # Where pam-auth-update of Debian looks, and nowhere else.
+    [ -z "$destination" ] && [ ! -d /usr/share/pam-configs ] ||
+        printf '%s\t%s\t%s\n' 644 "$built/pam-config" /usr/share/pam-configs/keychain
 }
 
 install_all() {
@@ -57,6 +64,12 @@ install_all() {
         else
             "${as_root[@]}" useradd --system --home-dir /var/lib/keychain --no-create-home --shell /usr/sbin/nologin --user-group keychain
         fi
+    fi
+    if command -v pam-auth-update >/dev/null 2>&1; then
+        echo "To unlock keychains at login, run as root: pam-auth-update --enable keychain"
+    else
+        echo "To unlock keychains at login, add the module $prefix/lib/security/pam_keychain.so to the configuration of PAM: see \"Unlocking at login\" in the"
+        echo "article \"Separating programs with keychaind\"."
     fi
     "${as_root[@]}" install -d -m 755 /run/keychain /etc/keychain /etc/keychain/entitlements.d
     if has_systemd; then
@@ -75,10 +88,17 @@ install_all() {
 
 # Needs no build products. The keychains stay, and so do the user who owns them and the registered programs.
 uninstall_all() {
+    # Before its file is removed: PAM reports each module that is missing.
+    if [ -z "$destination" ] && command -v pam-auth-update >/dev/null 2>&1; then "${as_root[@]}" pam-auth-update --package --remove keychain; fi
+    if [ -z "$destination" ] && grep -rqs pam_keychain /etc/pam.d; then
+        echo "The module pam_keychain.so is removed, and these files of PAM still name it:"
+        grep -rls pam_keychain /etc/pam.d
+    fi
     if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now keychaind.socket keychaind.service 2>/dev/null || true; fi
     "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/lib/systemd/system/keychaind.service" \
         "$destination$prefix/lib/systemd/system/keychaind.socket" "$destination$prefix/lib/sysusers.d/keychaind.conf" \
-        "$destination$prefix/lib/tmpfiles.d/keychaind.conf"
+        "$destination$prefix/lib/tmpfiles.d/keychaind.conf" "$destination$prefix/lib/security/pam_keychain.so" \
+        "$destination/usr/share/pam-configs/keychain"
     if has_systemd; then "${as_root[@]}" systemctl daemon-reload; fi
     echo "Removed keychaind from $destination$prefix."
     if [ -z "$destination" ] && "${as_root[@]}" sh -c 'ls -A /var/lib/keychain 2>/dev/null' | grep -q .; then

@@ -4,6 +4,7 @@
 #
 #   Scripts/install-dependencies.sh              packages for building and testing
 #   Scripts/install-dependencies.sh build        packages for building only
+#   Scripts/install-dependencies.sh daemon       packages for building only, with those for keychaind's module for PAM
 #   Scripts/install-dependencies.sh objective-c  packages for building and testing, with GNUstep for the Objective-C classes
 #   Scripts/install-dependencies.sh etcd         packages for building and testing, with etcd for the tests of KeychainSyncEtcd
 set -euo pipefail
@@ -30,6 +31,10 @@ command -v git >/dev/null 2>&1 || missing+=(git)                    # SwiftPM do
 has_file '/etc/ssl/certs/*' || missing+=(ca-certificates)           # certificates for git
 command -v make >/dev/null 2>&1 || missing+=(make)                  # absent if this script was started by hand
 if [ "${1:-}" != build ]; then
+    has_file '/usr/include/security/pam_modules.h' || missing+=(libpam0g-dev)  # headers for keychaind's module
+    command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles that module, and the example in C
+fi
+if [ "${1:-}" != build ] && [ "${1:-}" != daemon ]; then
     command -v strace >/dev/null 2>&1 || missing+=(strace)              # tests that a stored secret was flushed
     command -v keyctl >/dev/null 2>&1 || missing+=(keyutils)            # sessions with a keyring of their own
     command -v swtpm >/dev/null 2>&1 || missing+=(swtpm)                # a software TPM
@@ -38,7 +43,6 @@ if [ "${1:-}" != build ]; then
     has_file '/usr/lib/*/libtss2-tcti-swtpm.so*' || has_file '/lib/*/libtss2-tcti-swtpm.so*' || missing+=(libtss2-tcti-swtpm0)
     command -v valgrind >/dev/null 2>&1 || missing+=(valgrind)          # leak checks of the C interface
     command -v pkg-config >/dev/null 2>&1 || missing+=(pkg-config)      # finds the C library
-    command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles the example in C
     command -v readelf >/dev/null 2>&1 || missing+=(binutils)           # examines the C library; strips debug information for Valgrind
     command -v python3 >/dev/null 2>&1 || missing+=(python3)            # the test report, and the example in Python
     command -v gpg >/dev/null 2>&1 || missing+=(gnupg)                    # decrypts the entries of pass

@@ -1474,12 +1474,16 @@ def ipc_vectors():
         "a release": (69, optional(None) + u32(1000)),
         "a different file": (73, optional(None)),
         "an adoption that failed": (74, optional(None)),
+        "a login": (80, optional(None) + u32(65534) + counted(b"12345")),
+        "a changed login password": (81, optional(None) + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {
         "done": b"\x00\x00",
         "an item": b"\x03\x01" + listed([bytes([GENERIC_PASSWORD]) + item + counted(attributes) + bytes([AK]) + optional(None) + b"\x00"
                                          + optional(counted(b"12345"))]),
         "identified": b"\x00\x04\x03" + listed([text("com.example.shared"), text("group:kc-demo")]),
+        "refused": b"\x00\xff" + struct.pack("<i", -25293) + text("the passcode is wrong") + optional(None) * 3 + b"\x00" + optional(None)
+        + optional(b"\x02"),
         "not found": b"\x01\xff" + struct.pack("<i", -25300) + text("no item") + optional(None) * 3 + b"\x00" + optional(None) * 2,
     }
     replies["the last rows"] = b"\x00\x07" + listed([stored_row(None, None)]) + b"\x01"

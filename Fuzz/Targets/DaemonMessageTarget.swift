@@ -33,7 +33,7 @@ final class DaemonMessageTarget: FuzzTarget {
                 KeychainKeys(
                     storeID: Identifier128(high: 1, low: 2), keybag: [1, 2], keybagGeneration: 3,
                     deviceSecret: SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4)))),
-            .insertRows([row]),
+            .insertRows([row]), .unlockAtLogin(user: 1, SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4))),
         ]
         let replies: [Reply] = [
             .done, .identified(.credential, accessGroups: ["a"]), .keptKeychain(.inUse, storeID: nil), .path("/a"),

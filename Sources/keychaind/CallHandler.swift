@@ -19,6 +19,7 @@ final class CallHandler {
     private let contexts: ContextTable
     private let process: Int32
     private let handovers: Handovers?
+    private let logins: LoginCalls?
     private var handover: KeychainHandover?
     /// Whether a keychain is being handed over on this connection.
     var isHandingOver: Bool { handover != nil }
@@ -30,9 +31,10 @@ final class CallHandler {
     ///   - contexts: The contexts of the user.
     ///   - process: The program's process, whose contexts no other process can use.
     ///   - handovers: What hands the keychain of the user over; nil if keychaind does not.
+    ///   - logins: What performs the calls of a login; nil if keychaind does not.
     ///   - makeKeychain: Returns the keychain with the entitlements of the program, for the first call that needs it.
     init(
-        mayChangePasscode: Bool, contexts: ContextTable, process: Int32, handovers: Handovers?,
+        mayChangePasscode: Bool, contexts: ContextTable, process: Int32, handovers: Handovers?, logins: LoginCalls?,
         _ makeKeychain: @escaping () throws(KeychainFailure) -> LocalKeychain
     ) {
         self.makeKeychain = makeKeychain
@@ -40,6 +42,7 @@ final class CallHandler {
         self.contexts = contexts
         self.process = process
         self.handovers = handovers
+        self.logins = logins
     }
 
     deinit {
@@ -133,6 +136,7 @@ final class CallHandler {
                 .missingEntitlement, "only a program that root has registered may set, change, or remove the passcode of a user's keychain")
         }
         if let reply = try performHandover(call) { return reply }
+        if try logins?.perform(call) == true { return .done }
         let keychain = try keychain()
         switch call {
         case .add(var add):
@@ -168,10 +172,10 @@ final class CallHandler {
         case .forgetContext(let token):
             usedContexts[token] = nil
             contexts.invalidate(token, of: process)
-        // The connection does that itself, or `performHandover`.
+        // The connection does that itself, or `performHandover`, or `logins`.
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
             .prepareRelease, .finishRelease, .setReleasedAside,
-            .abandonAdoption:
+            .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done

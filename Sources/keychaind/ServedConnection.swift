@@ -105,7 +105,8 @@ final class ServedConnection: Sendable {
             try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
             let handler = CallHandler(
                 mayChangePasscode: identity.level == .credential, contexts: services.contexts, process: peer.processID,
-                handovers: handovers(services, endOthers)
+                handovers: handovers(services, endOthers),
+                logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) }
             ) { () throws(KeychainFailure) in try use.keychain().with(entitlements: entitlements) }
             if try performCalls(&buffer, handler, handoverTimeoutSeconds: services.handoverTimeoutSeconds) {
                 try observe(&buffer, use, mayObserve)

@@ -104,6 +104,24 @@ final class UserKeychains: Sendable {
         }
     }
 
+    /// Calls `body` with the keychain of a user, with the entitlements of no program.
+    ///
+    /// Throws `.itemNotFound` if there is none in use.
+    func withKeychainInUse(ofUser user: UInt32, _ body: (LocalKeychain) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        func requireInUse() throws(KeychainFailure) {
+            guard try stage(ofUser: user).read() == .inUse else {
+                throw KeychainFailure(.itemNotFound, "keychaind keeps no keychain of user \(user)")
+            }
+        }
+        // Before as well, so that a user without a keychain takes no place among the open ones.
+        try requireInUse()
+        let keychain = try beginUse(ofUser: user)
+        defer { endUse(ofUser: user) }
+        // A handover may have ended meanwhile. From here on none can begin.
+        try requireInUse()
+        try body(keychain)
+    }
+
     private func requireKnown(_ user: UInt32) throws(KeychainFailure) {
         let group: UInt32?
         do throws(Errno) {

@@ -11,7 +11,10 @@ private let unclearWords = [
 /// Lines where such a word is the right one, for instance about people.
 ///
 /// At most a dozen.
-private let allowedLines: [(path: String, line: String)] = []
+private let allowedLines: [(path: String, line: String)] = [
+    // A user of every system.
+    ("Tests/KeychainDaemonTests/LoginTests.swift", "user: \"nobody\"")
+]
 
 let languageRules: [Rule] = [
     Rule(

@@ -42,6 +42,12 @@ extension Trait where Self == ConditionTrait {
         .enabled(if: TestRequirement.setuidPrograms, "requires root, unshare, setpriv, and a temporary directory without nosuid")
     }
 
+    /// The headers of PAM are installed.
+    package static var requiresPAM: Self {
+        .enabled(
+            if: FileManager.default.fileExists(atPath: "/usr/include/security/pam_modules.h"), "requires the headers of PAM, libpam0g-dev")
+    }
+
     /// The tests do not run as root.
     package static var requiresOrdinaryUser: Self { .enabled(if: geteuid() != 0, "requires an ordinary user") }
 }

@@ -53,7 +53,7 @@ struct MessageTests {
         }
     }
 
-    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, UInt16.max])
+    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, UInt16.max])
     func unknownOperation(operation: UInt16) {
         #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: operation, body: [0])) }
     }
@@ -224,7 +224,8 @@ enum Samples {
         .changePasscode(from: secret("old"), to: secret("new"), rotatesKeys: true, .never),
         .passcodeRemoval(secret("swordfish")), .removePasscode(secret("swordfish"), removal), .requireCanAuthenticate(constraint),
         .authenticate(.devicePasscode, .whenPasscodeSetThisDeviceOnly, authentication), .authenticate(.userPresence, nil, authentication),
-        .observeChanges, .forgetContext(identifier),
+        .observeChanges, .forgetContext(identifier), .unlockAtLogin(user: 1_000, secret("swordfish")),
+        .changePasscodeAtLogin(user: 1_000, from: secret("old"), to: secret("new")),
     ]
 
     private static let removal = PasscodeRemoval(items: [

@@ -122,6 +122,9 @@ struct MessageVectorTests {
         case ("a release", .beginRelease(let user)): user == 1_000
         case ("a different file", .setReleasedAside): true
         case ("an adoption that failed", .abandonAdoption): true
+        case ("a login", .unlockAtLogin(let user, let password)): user == 65_534 && password.secret.byteCount == 5
+        case ("a changed login password", .changePasscodeAtLogin(let user, let current, let new)):
+            user == 65_534 && current.secret.byteCount == 5 && new.secret.byteCount == 8
         default: false
         }
     }
@@ -133,6 +136,7 @@ struct MessageVectorTests {
             items.count == 1 && items[0].secret == Data("12345".utf8) && items[0].attributes.text(.service) == "Druidia"
                 && response.password == .entered
         case ("identified", .identified(let level, let groups)): level == .credential && groups == ["com.example.shared", "group:kc-demo"]
+        case ("refused", .failure(let failure)): failure.status == .authFailed && failure.refusal == .wrongPasscode
         case ("not found", .failure(let failure)): failure.status == .itemNotFound && response.password == Response.ContextPassword.none
         case ("the last rows", .rows(let rows, let isLast)): rows.count == 1 && isLast
         case ("a prepared copy", .keptKeychain(let kept, let storeID)): kept == .prepared && storeID != nil

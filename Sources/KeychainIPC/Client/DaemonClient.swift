@@ -154,6 +154,8 @@ extension Call {
         case .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .readRows, .beginRelease, .prepareRelease,
             .finishRelease, .setReleasedAside, .abandonAdoption:
             false
+        // The module of PAM sends these.
+        case .unlockAtLogin, .changePasscodeAtLogin: false
         }
     }
 

@@ -40,6 +40,10 @@ package enum Call: Sendable {
     case finishRelease
     /// Keeps the keychain that was given back, apart from those that are used, because it differs from the file in its place.
     case setReleasedAside
+    /// Unlocks the keychain of a user who has logged in, with the login password as it was typed, if that is the passcode.
+    case unlockAtLogin(user: UInt32, SharedSecretBytes)
+    /// Changes the passcode of a user's keychain along with the login password, if the former password is the passcode.
+    case changePasscodeAtLogin(user: UInt32, from: SharedSecretBytes, to: SharedSecretBytes)
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -71,6 +75,8 @@ package enum Call: Sendable {
         case .finishAdoption: 72
         case .setReleasedAside: 73
         case .abandonAdoption: 74
+        case .unlockAtLogin: 80
+        case .changePasscodeAtLogin: 81
         }
     }
 }
@@ -208,6 +214,13 @@ extension MessageWriter {
         case .beginAdoption(let keys): write(keys)
         case .insertRows(let rows): write(rows)
         case .beginRelease(let user): write(user)
+        case .unlockAtLogin(let user, let password):
+            write(user)
+            write(password.secret)
+        case .changePasscodeAtLogin(let user, let current, let new):
+            write(user)
+            write(current.secret)
+            write(new.secret)
         }
     }
 }
@@ -319,6 +332,8 @@ extension MessageReader {
         case 72: return .finishAdoption
         case 73: return .setReleasedAside
         case 74: return .abandonAdoption
+        case 80: return .unlockAtLogin(user: try readUInt32(), try readPasscode())
+        case 81: return .changePasscodeAtLogin(user: try readUInt32(), from: try readPasscode(), to: try readPasscode())
         default: throw MalformedMessage()
         }
     }
