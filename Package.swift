@@ -215,7 +215,7 @@ let package = Package(
                 "Contracts",
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ],
-            exclude: ["PAM"]
+            exclude: ["Logind", "PAM"]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the service keychaind and its module for PAM. The Makefile documents the
-# targets.
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the service keychaind, its module for PAM, and keychain-watch. The
+# Makefile documents the targets.
 #
 # PREFIX (default: /usr/local) is the installation prefix. DESTDIR is a staging directory, which precedes it; with it nothing is started, and no
 # user is created.
@@ -33,9 +33,12 @@ has_systemd() { [ -z "$destination" ] && [ -d /run/systemd/system ]; }
 build() {
     swift build "${swift_options[@]}" --product keychaind
     local unit
-    for unit in keychaind.service keychaind.socket pam-config; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
-    "${CC:-cc}" -std=c11 -shared -fPIC -O2 -fvisibility=hidden -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror \
-        -Wl,-z,relro,-z,now,-z,defs -o "$built/pam_keychain.so" Bindings/PAM/pam_keychain.c -lpam
+    for unit in keychaind.service keychaind.socket keychain-watch.service pam-config; do
+        sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"
+    done
+    local c_options=(-std=c11 -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror -Wl,-z,relro,-z,now,-z,defs)
+    "${CC:-cc}" "${c_options[@]}" -shared -fPIC -fvisibility=hidden -o "$built/pam_keychain.so" Helpers/pam_keychain.c -lpam
+    "${CC:-cc}" "${c_options[@]}" -fPIE -pie -o "$built/keychain-watch" Helpers/keychain_watch.c -lsystemd
 }
 
 # The installed files: mode, source, destination. systemd looks for its files in the lib directories of /usr and of /usr/local.
@@ -44,6 +47,8 @@ files() {
     bin=$(swift build "${swift_options[@]}" --show-bin-path)
     printf '%s\t%s\t%s\n' 755 "$bin/keychaind" "$prefix/libexec/keychaind"
     printf '%s\t%s\t%s\n' 644 "$built/keychaind.service" "$prefix/lib/systemd/system/keychaind.service"
+    printf '%s\t%s\t%s\n' 755 "$built/keychain-watch" "$prefix/libexec/keychain-watch"
+    printf '%s\t%s\t%s\n' 644 "$built/keychain-watch.service" "$prefix/lib/systemd/system/keychain-watch.service"
     printf '%s\t%s\t%s\n' 644 "$built/keychaind.socket" "$prefix/lib/systemd/system/keychaind.socket"
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.sysusers "$prefix/lib/sysusers.d/keychaind.conf"
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.tmpfiles "$prefix/lib/tmpfiles.d/keychaind.conf"
@@ -58,11 +63,15 @@ install_all() {
     files | while IFS=$'\t' read -r mode source target; do "${as_root[@]}" install -D -m "$mode" "$source" "$destination$target"; done
     echo "Installed keychaind in $destination$prefix."
     [ -z "$destination" ] || return 0
-    if ! getent passwd keychain >/dev/null; then
+    if ! getent passwd keychain >/dev/null || ! getent passwd keychain-watch >/dev/null; then
         if command -v systemd-sysusers >/dev/null 2>&1; then
             "${as_root[@]}" systemd-sysusers "$prefix/lib/sysusers.d/keychaind.conf"
         else
-            "${as_root[@]}" useradd --system --home-dir /var/lib/keychain --no-create-home --shell /usr/sbin/nologin --user-group keychain
+            local user
+            for user in keychain keychain-watch; do
+                getent passwd "$user" >/dev/null ||
+                    "${as_root[@]}" useradd --system --home-dir /var/lib/keychain --no-create-home --shell /usr/sbin/nologin --user-group "$user"
+            done
         fi
     fi
     if command -v pam-auth-update >/dev/null 2>&1; then
@@ -77,6 +86,8 @@ install_all() {
         "${as_root[@]}" systemctl enable --quiet --now keychaind.socket
         # A new version takes the place of one that runs.
         "${as_root[@]}" systemctl try-restart keychaind.service
+        # It is a part of the service, whose restart starts it only if it was running.
+        if systemctl --quiet is-active keychaind.service; then "${as_root[@]}" systemctl start keychain-watch.service; fi
         echo "keychaind starts with the first program that needs it. \`valet daemon adopt\` hands your keychain over to it."
     else
         "${as_root[@]}" install -d -m 700 -o keychain -g keychain /var/lib/keychain
@@ -86,7 +97,7 @@ install_all() {
     fi
 }
 
-# Needs no build products. The keychains stay, and so do the user who owns them and the registered programs.
+# Needs no build products. The keychains stay, and so do the users of the services and the registered programs.
 uninstall_all() {
     # Before its file is removed: PAM reports each module that is missing.
     if [ -z "$destination" ] && command -v pam-auth-update >/dev/null 2>&1; then "${as_root[@]}" pam-auth-update --package --remove keychain; fi
@@ -94,8 +105,9 @@ uninstall_all() {
         echo "The module pam_keychain.so is removed, and these files of PAM still name it:"
         grep -rls pam_keychain /etc/pam.d
     fi
-    if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now keychaind.socket keychaind.service 2>/dev/null || true; fi
-    "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/lib/systemd/system/keychaind.service" \
+    if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now keychaind.socket keychaind.service keychain-watch.service 2>/dev/null || true; fi
+    "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/libexec/keychain-watch" \
+        "$destination$prefix/lib/systemd/system/keychain-watch.service" "$destination$prefix/lib/systemd/system/keychaind.service" \
         "$destination$prefix/lib/systemd/system/keychaind.socket" "$destination$prefix/lib/sysusers.d/keychaind.conf" \
         "$destination$prefix/lib/tmpfiles.d/keychaind.conf" "$destination$prefix/lib/security/pam_keychain.so" \
         "$destination/usr/share/pam-configs/keychain"

@@ -4,7 +4,7 @@
 #
 #   Scripts/install-dependencies.sh              packages for building and testing
 #   Scripts/install-dependencies.sh build        packages for building only
-#   Scripts/install-dependencies.sh daemon       packages for building only, with those for keychaind's module for PAM
+#   Scripts/install-dependencies.sh daemon       packages for building only, with those for keychaind's module for PAM and keychain-watch
 #   Scripts/install-dependencies.sh objective-c  packages for building and testing, with GNUstep for the Objective-C classes
 #   Scripts/install-dependencies.sh etcd         packages for building and testing, with etcd for the tests of KeychainSyncEtcd
 set -euo pipefail
@@ -32,7 +32,8 @@ has_file '/etc/ssl/certs/*' || missing+=(ca-certificates)           # certificat
 command -v make >/dev/null 2>&1 || missing+=(make)                  # absent if this script was started by hand
 if [ "${1:-}" != build ]; then
     has_file '/usr/include/security/pam_modules.h' || missing+=(libpam0g-dev)  # headers for keychaind's module
-    command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles that module, and the example in C
+    has_file '/usr/include/systemd/sd-bus.h' || missing+=(libsystemd-dev)      # headers for keychain-watch
+    command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles both, and the example in C
 fi
 if [ "${1:-}" != build ] && [ "${1:-}" != daemon ]; then
     command -v strace >/dev/null 2>&1 || missing+=(strace)              # tests that a stored secret was flushed
@@ -47,6 +48,7 @@ if [ "${1:-}" != build ] && [ "${1:-}" != daemon ]; then
     command -v python3 >/dev/null 2>&1 || missing+=(python3)            # the test report, and the example in Python
     command -v gpg >/dev/null 2>&1 || missing+=(gnupg)                    # decrypts the entries of pass
     command -v dbus-daemon >/dev/null 2>&1 && command -v dbus-send >/dev/null 2>&1 || missing+=(dbus)  # a message bus for the tests
+    has_file '/usr/lib/python3/dist-packages/dbusmock' || missing+=(python3-dbusmock)                  # a stand-in for systemd-logind
     command -v gnome-keyring-daemon >/dev/null 2>&1 || missing+=(gnome-keyring)                        # a Secret Service to import from
     command -v secret-tool >/dev/null 2>&1 || missing+=(libsecret-tools)                               # stores secrets in it
     command -v rsync >/dev/null 2>&1 || missing+=(rsync)                # moves the folders of devices that synchronize

@@ -1475,6 +1475,9 @@ def ipc_vectors():
         "a different file": (73, optional(None)),
         "an adoption that failed": (74, optional(None)),
         "a login": (80, optional(None) + u32(65534) + counted(b"12345")),
+        "a watch": (96, optional(None)),
+        "a locked session": (97, optional(None) + optional(u32(65534))),
+        "all sessions": (97, optional(None) + optional(None)),
         "a changed login password": (81, optional(None) + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {

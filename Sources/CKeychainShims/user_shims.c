@@ -60,6 +60,29 @@ int keychain_user_find_primary_group(uint32_t user, uint32_t *group) {
     return result(error, lookup.is_found);
 }
 
+struct name_lookup {
+    const char *name;
+    uint32_t user;
+    bool is_found;
+};
+
+static int look_up_name(void *context, char *buffer, size_t byte_count) {
+    struct name_lookup *lookup = context;
+    struct passwd record, *found = NULL;
+    int error = getpwnam_r(lookup->name, &record, buffer, byte_count, &found);
+    if (error != 0 || !found) return error;
+    lookup->is_found = true;
+    lookup->user = found->pw_uid;
+    return 0;
+}
+
+int keychain_user_find_number(const char *name, uint32_t *user) {
+    struct name_lookup lookup = {.name = name};
+    int error = look_up(look_up_name, &lookup);
+    *user = lookup.user;
+    return result(error, lookup.is_found);
+}
+
 struct group_lookup {
     uint32_t group;
     bool is_found, has_members;

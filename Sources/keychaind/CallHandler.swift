@@ -175,7 +175,7 @@ final class CallHandler {
         // The connection does that itself, or `performHandover`, or `logins`.
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
             .prepareRelease, .finishRelease, .setReleasedAside,
-            .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin:
+            .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done

@@ -30,6 +30,12 @@ struct Keychaind: ParsableCommand {
     @Option(help: ArgumentHelp("Keep at most this many items of each user.", valueName: "count"))
     var itemLimit = 100_000
 
+    @Option(help: ArgumentHelp("Let this user watch the sessions of all users, and lock their keychains.", valueName: "name"))
+    var watcher = "keychain-watch"
+
+    @Option(help: ArgumentHelp("Lock all keychains if sessions are not watched any more for this time.", valueName: "seconds"))
+    var watcherTimeout: UInt32 = 10
+
     func validate() throws {
         for (option, path) in [("--socket", socket), ("--directory", directory), ("--entitlements", entitlements)]
         where !path.hasPrefix("/") {
@@ -51,7 +57,7 @@ struct Keychaind: ParsableCommand {
                 let registrations = try directory.registrations()
                 let identity = PeerIdentity(facts, registrations: registrations)
                 return (identity, identity.entitlements(declared: declared, registrations: registrations))
-            }, keychains: keychains)
+            }, keychains: keychains, sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout))
         do throws(Errno) {
             service = try Service(services, try listening())
             // No other instance has them now.

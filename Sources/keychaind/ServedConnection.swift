@@ -17,6 +17,8 @@ struct SharedServices: Sendable {
     let contexts = ContextTable()
     /// Nil if no keychain is handed over.
     var keychains: UserKeychains?
+    /// Nil if the sessions of users are not watched.
+    var sessions: SessionWatch?
     /// How long a program may take between two steps of a handover.
     var handoverTimeoutSeconds: UInt32 = 60
 }
@@ -108,8 +110,10 @@ final class ServedConnection: Sendable {
                 handovers: handovers(services, endOthers),
                 logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) }
             ) { () throws(KeychainFailure) in try use.keychain().with(entitlements: entitlements) }
-            if try performCalls(&buffer, handler, handoverTimeoutSeconds: services.handoverTimeoutSeconds) {
-                try observe(&buffer, use, mayObserve)
+            switch try performCalls(&buffer, handler, services) {
+            case .end: break
+            case .observation: try observe(&buffer, use, mayObserve)
+            case .watch: try watch(&buffer, services.sessions)
             }
         } catch {
             // The program has ended, or does not follow the protocol. Closing the connection is the answer to both.
@@ -170,26 +174,40 @@ final class ServedConnection: Sendable {
 
     // MARK: Calls
 
-    /// Performs calls until the program ends the connection; returns true if it wants to observe changes from now on.
+    /// What a connection is for after its calls.
+    private enum Continuation {
+        case end, observation, watch
+    }
+
+    /// Performs calls until the program ends the connection, or wants to observe changes or to watch sessions from now on.
     private func performCalls(
-        _ buffer: inout MessageChannel.Buffer, _ handler: CallHandler, handoverTimeoutSeconds: UInt32
-    ) throws(MessageChannel.Failure) -> Bool {
+        _ buffer: inout MessageChannel.Buffer, _ handler: CallHandler, _ services: SharedServices
+    ) throws(MessageChannel.Failure) -> Continuation {
         while true {
             state.withLock { $0 = .idle(sinceNanoseconds: MonotonicClock.nowNanoseconds()) }
             // A program that has stopped would keep the others from the keychain.
-            let deadline = handler.isHandingOver ? Deadline.after(seconds: handoverTimeoutSeconds) : .never
+            let deadline = handler.isHandingOver ? Deadline.after(seconds: services.handoverTimeoutSeconds) : .never
             guard
                 var message = try receive(
                     &buffer, limit: WireProtocol.largestRequestByteCount, until: deadline,
                     onPacket: { _ in state.withLock { $0 = .busy } })
-            else { return false }
+            else { return .end }
             // The only reference to the bytes, so that these are wiped and not a copy.
             defer {
                 message.body.wipe()
                 SecretArena.wipeStackOfCipher()
             }
             let request = try Self.parsed { () throws(MalformedMessage) in try Request(parsing: message) }
-            if case .observeChanges = request.call { return true }
+            if case .observeChanges = request.call { return .observation }
+            if case .watchSessions = request.call { return .watch }
+            if case .lockWithSession(let user) = request.call {
+                try send(
+                    Response(to: services.sessions) { sessions throws(KeychainFailure) in
+                        try sessions.requireWatcher(peer.userID)
+                        try sessions.lock(ofUser: user)
+                    })
+                continue
+            }
             if case .readRows = request.call {
                 try handler.sendRows { response throws(MessageChannel.Failure) in try send(response) }
                 continue
@@ -224,6 +242,18 @@ final class ServedConnection: Sendable {
         }
         defer { observation.cancel() }
         try send(Response(.done))
+        // The program sends nothing more.
+        _ = try receive(&buffer, limit: 0, until: .never)
+    }
+
+    /// Counts the program as a watcher of sessions until it ends the connection.
+    private func watch(_ buffer: inout MessageChannel.Buffer, _ sessions: SessionWatch?) throws(MessageChannel.Failure) {
+        let response = Response(to: sessions) { sessions throws(KeychainFailure) in try sessions.requireWatcher(peer.userID) }
+        guard let sessions, case .done = response.reply else { return try send(response) }
+        state.withLock { $0 = .observing }
+        sessions.begin()
+        defer { sessions.end() }
+        try send(response)
         // The program sends nothing more.
         _ = try receive(&buffer, limit: 0, until: .never)
     }
@@ -280,6 +310,16 @@ extension Request {
 }
 
 extension Response {
+    fileprivate init(to sessions: SessionWatch?, _ body: (SessionWatch) throws(KeychainFailure) -> Void) {
+        do throws(KeychainFailure) {
+            guard let sessions else { throw KeychainFailure(.notAvailable, "keychaind watches no sessions") }
+            try body(sessions)
+            self.init(.done)
+        } catch {
+            self.init(.failure(error))
+        }
+    }
+
     /// Overwrites the values of items, once the response was sent.
     fileprivate func wipeValues() {
         guard case .items(let items) = reply else { return }

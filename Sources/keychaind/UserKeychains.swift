@@ -19,8 +19,13 @@ final class UserKeychains: Sendable {
         var entries: [UInt32: Entry] = [:]
         /// The users without a connection whose keychains are open, the one that was used last at the end.
         var unused: [UInt32] = []
+        /// The users whose keychains may be unlocked: the keys of a keychain that is closed stay in memory.
+        var used: Set<UInt32> = []
         /// The users whose keychains are being handed over.
         var inHandover: Set<UInt32> = []
+
+        /// The users whose keychains may be unlocked, those at the end for whose handover a lock waits.
+        var unlockable: [UInt32] { Array(used.subtracting(inHandover)) + Array(used.intersection(inHandover)) }
     }
 
     /// How many keychains stay open without a connection: each takes descriptors and memory, and opening it again takes time.
@@ -100,6 +105,7 @@ final class UserKeychains: Sendable {
             if state.inHandover.contains(user) { throw Self.inHandover }
             if let known = Self.use(user, &state) { return known }
             state.entries[user] = Entry(keychain: made, connectionCount: 1)
+            state.used.insert(user)
             return made
         }
     }
@@ -120,6 +126,24 @@ final class UserKeychains: Sendable {
         // A handover may have ended meanwhile. From here on none can begin.
         try requireInUse()
         try body(keychain)
+    }
+
+    /// Locks the keychain of a user, or those of all users, for what can be read only while it is unlocked.
+    ///
+    /// Tries all of them, and throws the first failure.
+    func lock(ofUser user: UInt32?) throws(KeychainFailure) {
+        var failure: KeychainFailure?
+        for used in state.withLock(\.unlockable) where user == nil || used == user {
+            do throws(KeychainFailure) {
+                try withKeychainInUse(ofUser: used) { keychain throws(KeychainFailure) in
+                    if try keychain.sessionStatus().state == .unlocked { try keychain.lock(.whenUnlocked) }
+                }
+            } catch {
+                // Without a passcode nothing is locked, and a keychain that was given back is not unlocked here.
+                if error.refusal != .passcodeNotSet, error.status != .itemNotFound { failure = failure ?? error }
+            }
+        }
+        if let failure { throw failure }
     }
 
     private func requireKnown(_ user: UInt32) throws(KeychainFailure) {

@@ -48,6 +48,11 @@ extension Trait where Self == ConditionTrait {
             if: FileManager.default.fileExists(atPath: "/usr/include/security/pam_modules.h"), "requires the headers of PAM, libpam0g-dev")
     }
 
+    /// The headers of libsystemd, a message bus, and python-dbusmock are installed.
+    package static var requiresLogindMock: Self {
+        .enabled(if: TestRequirement.logindMock, "requires libsystemd-dev, dbus-daemon, and python3-dbusmock")
+    }
+
     /// The tests do not run as root.
     package static var requiresOrdinaryUser: Self { .enabled(if: geteuid() != 0, "requires an ordinary user") }
 }
@@ -55,6 +60,9 @@ extension Trait where Self == ConditionTrait {
 /// Each condition is checked once.
 private enum TestRequirement {
     static let kernelKeyring = KernelKeyHolder.isPossible
+    static let logindMock =
+        succeeds("dbus-daemon", "--version") && succeeds("/usr/bin/python3", "-c", "import dbusmock, gi")
+        && FileManager.default.fileExists(atPath: "/usr/include/systemd/sd-bus.h")
     static let strace = succeeds("strace", "-o", "/dev/null", "true")
     static let etcd = succeeds("etcd", "--version") && succeeds("etcdctl", "version") && succeeds("openssl", "version")
     static let keyctl = succeeds("keyctl", "--version")

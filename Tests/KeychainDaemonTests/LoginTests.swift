@@ -361,7 +361,7 @@ private enum LoginPrograms {
         let directory = try TemporaryDirectory()
         let tests = URL(filePath: #filePath).deletingLastPathComponent()
         let root = tests.deletingLastPathComponent().deletingLastPathComponent()
-        try compile(["-shared", "-fPIC", root.path + "/Bindings/PAM/pam_keychain.c"], to: directory.path + "/pam_keychain.so")
+        try compile(["-shared", "-fPIC", root.path + "/Helpers/pam_keychain.c"], to: directory.path + "/pam_keychain.so")
         try compile(["-shared", "-fPIC", tests.path + "/PAM/pam_test_password.c"], to: directory.path + "/pam_test_password.so")
         try compile(["-rdynamic", tests.path + "/PAM/pam_login.c"], to: directory.path + "/pam_login")
         return directory

@@ -53,7 +53,7 @@ struct MessageTests {
         }
     }
 
-    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, UInt16.max])
+    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, UInt16.max])
     func unknownOperation(operation: UInt16) {
         #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: operation, body: [0])) }
     }
@@ -226,6 +226,7 @@ enum Samples {
         .authenticate(.devicePasscode, .whenPasscodeSetThisDeviceOnly, authentication), .authenticate(.userPresence, nil, authentication),
         .observeChanges, .forgetContext(identifier), .unlockAtLogin(user: 1_000, secret("swordfish")),
         .changePasscodeAtLogin(user: 1_000, from: secret("old"), to: secret("new")),
+        .watchSessions, .lockWithSession(user: 1_000), .lockWithSession(user: nil),
     ]
 
     private static let removal = PasscodeRemoval(items: [

@@ -122,6 +122,9 @@ struct MessageVectorTests {
         case ("a release", .beginRelease(let user)): user == 1_000
         case ("a different file", .setReleasedAside): true
         case ("an adoption that failed", .abandonAdoption): true
+        case ("a watch", .watchSessions): true
+        case ("a locked session", .lockWithSession(let user)): user == 65_534
+        case ("all sessions", .lockWithSession(let user)): user == nil
         case ("a login", .unlockAtLogin(let user, let password)): user == 65_534 && password.secret.byteCount == 5
         case ("a changed login password", .changePasscodeAtLogin(let user, let current, let new)):
             user == 65_534 && current.secret.byteCount == 5 && new.secret.byteCount == 8

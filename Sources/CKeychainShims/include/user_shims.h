@@ -17,4 +17,7 @@ int keychain_group_find(uint32_t group, char *name, size_t capacity, bool *has_m
 /* The primary group of a user in the password database. Returns 1, 0 if there is no such user, or -1 with errno. */
 int keychain_user_find_primary_group(uint32_t user, uint32_t *group);
 
+/* The number of a user in the password database. Returns 1, 0 if there is no such user, or -1 with errno. */
+int keychain_user_find_number(const char *name, uint32_t *user);
+
 #endif

@@ -154,8 +154,8 @@ extension Call {
         case .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .readRows, .beginRelease, .prepareRelease,
             .finishRelease, .setReleasedAside, .abandonAdoption:
             false
-        // The module of PAM sends these.
-        case .unlockAtLogin, .changePasscodeAtLogin: false
+        // The module for PAM and keychain-watch send these.
+        case .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession: false
         }
     }
 

@@ -44,6 +44,10 @@ package enum Call: Sendable {
     case unlockAtLogin(user: UInt32, SharedSecretBytes)
     /// Changes the passcode of a user's keychain along with the login password, if the former password is the passcode.
     case changePasscodeAtLogin(user: UInt32, from: SharedSecretBytes, to: SharedSecretBytes)
+    /// Makes keychaind lock all keychains soon after the connection has ended.
+    case watchSessions
+    /// Locks the keychain of a user who has locked the screen or logged out; nil for all users.
+    case lockWithSession(user: UInt32?)
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -77,6 +81,8 @@ package enum Call: Sendable {
         case .abandonAdoption: 74
         case .unlockAtLogin: 80
         case .changePasscodeAtLogin: 81
+        case .watchSessions: 96
+        case .lockWithSession: 97
         }
     }
 }
@@ -189,7 +195,7 @@ extension MessageWriter {
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
         case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
-            .finishRelease, .setReleasedAside, .abandonAdoption:
+            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions:
             break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
@@ -221,6 +227,7 @@ extension MessageWriter {
             write(user)
             write(current.secret)
             write(new.secret)
+        case .lockWithSession(let user): write(ifPresent: user) { writer, user in writer.write(user) }
         }
     }
 }
@@ -334,6 +341,8 @@ extension MessageReader {
         case 74: return .abandonAdoption
         case 80: return .unlockAtLogin(user: try readUInt32(), try readPasscode())
         case 81: return .changePasscodeAtLogin(user: try readUInt32(), from: try readPasscode(), to: try readPasscode())
+        case 96: return .watchSessions
+        case 97: return .lockWithSession(user: try readIfPresent { reader throws(MalformedMessage) in try reader.readUInt32() })
         default: throw MalformedMessage()
         }
     }

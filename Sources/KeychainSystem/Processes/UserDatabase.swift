@@ -23,6 +23,19 @@ package enum UserDatabase {
         return (text, hasMembers)
     }
 
+    /// The number of a user by name.
+    ///
+    /// Returns nil if there is no such user, and throws if the database cannot be read.
+    package static func user(named name: String) throws(Errno) -> UInt32? {
+        var user: UInt32 = 0
+        // The name lives until the call returns, and `user` is a local variable.
+        switch unsafe keychain_user_find_number(name, &user) {
+        case 1: return user
+        case 0: return nil
+        default: throw .current
+        }
+    }
+
     /// The primary group of a user.
     ///
     /// Returns nil if there is no such user, and throws if the database cannot be read.
