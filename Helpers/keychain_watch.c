@@ -19,8 +19,8 @@
 #include <systemd/sd-daemon.h>
 
 enum {
-    // Of a call to the bus or to keychaind. The system waits for five seconds before it sleeps.
-    timeout_milliseconds = 2000,
+    // After a lock that has failed.
+    retry_microseconds = 5000000,
     largest_path_byte_count = 256,
     // Requests to lock that arrive before the sessions are read; with more, all keychains are locked.
     largest_request_count = 16,
@@ -49,6 +49,8 @@ struct user {
 struct watch {
     const char *socket_path;
     uint64_t idle_microseconds;
+    // Of a call to the bus or to keychaind. The system waits for five seconds before it sleeps.
+    int64_t timeout_milliseconds;
     sd_bus *bus;
     // Tells keychaind that this program runs.
     int keychaind;
@@ -65,8 +67,8 @@ struct watch {
     bool will_sleep, has_slept;
     char requests[largest_request_count][largest_path_byte_count];
     size_t request_count;
-    // When the next session has been idle for long enough, on the monotonic clock; 0 if none will.
-    uint64_t next_idle;
+    // When a session has been idle for long enough, or a lock is tried again, on the monotonic clock; 0 if there is no such time.
+    uint64_t next_round;
 };
 
 // Prints a line for the log of the service, and ends the program.
@@ -88,13 +90,14 @@ static uint64_t now_microseconds(void) {
 
 // MARK: keychaind
 
+// Says in the log what has failed; ends the program if keychaind cannot be called at all.
 static void report(enum outcome outcome, int32_t status) {
     switch (outcome) {
         case outcome_done: return;
         case outcome_absent: fail("keychaind does not listen");
-        case outcome_refused: fail("keychaind refuses a call: status %d", (int)status);
-        case outcome_timed_out: fail("keychaind has not replied within %d seconds", timeout_milliseconds / 1000);
         case outcome_failed: fail("keychaind cannot be called");
+        case outcome_refused: fprintf(stderr, "%s: keychaind refuses a call: status %d\n", program_name, (int)status); return;
+        case outcome_timed_out: fprintf(stderr, "%s: keychaind has not replied in time\n", program_name); return;
     }
 }
 
@@ -102,7 +105,7 @@ static void report(enum outcome outcome, int32_t status) {
 static void announce(struct watch *watch) {
     int32_t status = 0;
     // keychaind may be starting.
-    int64_t deadline = now_milliseconds() + 5 * timeout_milliseconds;
+    int64_t deadline = now_milliseconds() + 5 * watch->timeout_milliseconds;
     enum outcome outcome = open_connection(watch->socket_path, program_name, &watch->keychaind, &status, deadline);
     if (outcome == outcome_done) {
         struct packet packet;
@@ -110,12 +113,13 @@ static void announce(struct watch *watch) {
         outcome = exchange(watch->keychaind, &packet, &status, deadline);
     }
     report(outcome, status);
+    if (outcome != outcome_done) fail("keychaind does not accept this program");
 }
 
-// Locks the keychain of a user, or with NULL those of all users. A failure is retried by the next instance of this program.
-static void lock_keychains(struct watch *watch, const uid_t *user) {
+// Locks the keychain of a user, or with NULL those of all users. Returns false if that has failed, or may have.
+static bool lock_keychains(struct watch *watch, const uid_t *user) {
     int32_t status = 0;
-    int64_t deadline = now_milliseconds() + timeout_milliseconds;
+    int64_t deadline = now_milliseconds() + watch->timeout_milliseconds;
     int connection;
     enum outcome outcome = open_connection(watch->socket_path, program_name, &connection, &status, deadline);
     if (outcome == outcome_done) {
@@ -127,6 +131,7 @@ static void lock_keychains(struct watch *watch, const uid_t *user) {
         close(connection);
     }
     report(outcome, status);
+    return outcome == outcome_done;
 }
 
 // MARK: Sessions
@@ -171,6 +176,10 @@ static bool property_flag(struct watch *watch, const char *path, const char *nam
     return read_property(watch, path, name, 'b', &flag) && flag != 0;
 }
 
+static void schedule_round(struct watch *watch, uint64_t time) {
+    if (watch->next_round == 0 || time < watch->next_round) watch->next_round = time;
+}
+
 // Whether a session has been idle for the configured time; notes when it will be.
 static bool is_long_idle(struct watch *watch, const char *path) {
     if (watch->idle_microseconds == 0 || !property_flag(watch, path, "IdleHint")) return false;
@@ -178,7 +187,7 @@ static bool is_long_idle(struct watch *watch, const char *path) {
     if (!read_property(watch, path, "IdleSinceHintMonotonic", 't', &since)) return false;
     uint64_t end = since + watch->idle_microseconds;
     if (end <= now_microseconds()) return true;
-    if (watch->next_idle == 0 || end < watch->next_idle) watch->next_idle = end;
+    schedule_round(watch, end);
     return false;
 }
 
@@ -198,7 +207,7 @@ static void read_sessions(struct watch *watch) {
     sd_bus_error error = SD_BUS_ERROR_NULL;
     sd_bus_message *reply = NULL;
     watch->session_count = 0;
-    watch->next_idle = 0;
+    watch->next_round = 0;
     int result = sd_bus_call_method(watch->bus, login_name, manager_path, manager_interface, "ListSessions", &error, &reply, "");
     if (result >= 0) result = sd_bus_message_enter_container(reply, 'a', "(susso)");
     while (result >= 0) {
@@ -236,9 +245,9 @@ static void evaluate(struct watch *watch) {
     size_t kept = 0;
     for (size_t index = 0; index < watch->user_count; index++) {
         struct user user = watch->users[index];
-        if (user.was_open && !user.is_open) lock_keychains(watch, &user.id);
-        user.was_open = user.is_open;
-        if (user.is_present) watch->users[kept++] = user;
+        if (user.is_open || !user.was_open || lock_keychains(watch, &user.id)) user.was_open = user.is_open;
+        else schedule_round(watch, now_microseconds() + retry_microseconds);
+        if (user.is_present || user.was_open) watch->users[kept++] = user;
     }
     watch->user_count = kept;
 }
@@ -332,7 +341,7 @@ static void perform_round(struct watch *watch) {
         watch->has_slept = false;
         inhibit_sleep(watch);
     }
-    if (watch->is_changed || (watch->next_idle != 0 && watch->next_idle <= now_microseconds())) {
+    if (watch->is_changed || (watch->next_round != 0 && watch->next_round <= now_microseconds())) {
         watch->is_changed = false;
         read_sessions(watch);
         evaluate(watch);
@@ -345,7 +354,7 @@ static void wait_for_more(struct watch *watch, uint64_t watchdog_microseconds) {
     uint64_t until = UINT64_MAX;
     if (sd_bus_get_timeout(watch->bus, &until) < 0) fail("the message bus is lost");
     uint64_t now = now_microseconds();
-    if (watch->next_idle != 0 && watch->next_idle < until) until = watch->next_idle;
+    if (watch->next_round != 0 && watch->next_round < until) until = watch->next_round;
     if (watchdog_microseconds != 0 && now + watchdog_microseconds / 2 < until) until = now + watchdog_microseconds / 2;
     struct timespec time = {0};
     if (until != UINT64_MAX && until > now) {
@@ -361,7 +370,7 @@ static void wait_for_more(struct watch *watch, uint64_t watchdog_microseconds) {
 }
 
 int main(int argc, char **argv) {
-    struct watch watch = {.socket_path = STANDARD_SOCKET_PATH, .inhibitor = -1};
+    struct watch watch = {.socket_path = STANDARD_SOCKET_PATH, .timeout_milliseconds = 2000, .inhibitor = -1};
     for (int index = 1; index < argc; index++) {
         char *end = NULL;
         if (strncmp(argv[index], "--socket=", 9) == 0) {
@@ -369,12 +378,15 @@ int main(int argc, char **argv) {
         } else if (strncmp(argv[index], "--idle=", 7) == 0) {
             watch.idle_microseconds = strtoul(argv[index] + 7, &end, 10) * 1000000;
             if (end == argv[index] + 7 || *end != 0) fail("--idle must be a number of seconds");
+        } else if (strncmp(argv[index], "--timeout=", 10) == 0) {
+            watch.timeout_milliseconds = parse_seconds(argv[index] + 10);
+            if (watch.timeout_milliseconds == 0) fail("--timeout must be from 1 to 60 seconds");
         } else {
-            fail("usage: %s [--socket=PATH] [--idle=SECONDS]", program_name);
+            fail("usage: %s [--socket=PATH] [--idle=SECONDS] [--timeout=SECONDS]", program_name);
         }
     }
     int result = sd_bus_open_system(&watch.bus);
-    if (result >= 0) result = sd_bus_set_method_call_timeout(watch.bus, timeout_milliseconds * 1000);
+    if (result >= 0) result = sd_bus_set_method_call_timeout(watch.bus, (uint64_t)watch.timeout_milliseconds * 1000);
     if (result < 0) fail("the message bus cannot be reached: %s", strerror(-result));
     // Before the sessions are read, so that no change is missed.
     subscribe(&watch);

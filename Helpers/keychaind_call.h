@@ -52,6 +52,13 @@ enum outcome {
     outcome_failed,
 };
 
+// Reads a number of seconds from 1 to 60 as milliseconds; returns 0 for other texts.
+static int64_t parse_seconds(const char *text) {
+    int64_t seconds = 0;
+    for (; *text >= '0' && *text <= '9' && seconds <= 60; text++) seconds = 10 * seconds + (*text - '0');
+    return *text == 0 && seconds <= 60 ? 1000 * seconds : 0;
+}
+
 // MARK: Packets
 
 struct packet {

@@ -3,7 +3,7 @@
 // pam_keychain.so: unlocks the keychain of a user who logs in, and changes its passcode along with the login password.
 //
 // The module reads the password that a module before it has asked for, and passes it to keychaind, which compares it with the passcode. The
-// module never makes a login succeed or fail, asks nothing, and takes at most two seconds. It is plain C, because programs fork between
+// module never makes a login succeed or fail, asks nothing, and waits for two seconds at most. It is plain C, because programs fork between
 // the calls of PAM, which the runtime of Swift does not survive. Sources/KeychainServices/KeychainServices.docc/Protocol-of-keychaind.md
 // describes the messages.
 #define _GNU_SOURCE
@@ -18,8 +18,6 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { timeout_milliseconds = 2000 };
-
 static const char data_name[] = "pam_keychain";
 
 // A password from the authentication until the session is opened.
@@ -29,13 +27,31 @@ struct password {
     uint8_t bytes[largest_password_byte_count];
 };
 
-// Sends a request about the keychain of a user, with one password or two, and waits for the reply, for two seconds in all.
+// The arguments of the module in the configuration of PAM.
+struct options {
+    const char *socket_path;
+    int64_t timeout_milliseconds;
+};
+
+static struct options read_options(int argc, const char **argv) {
+    static const char socket[] = "socket=", timeout[] = "timeout=";
+    struct options options = {.socket_path = STANDARD_SOCKET_PATH, .timeout_milliseconds = 2000};
+    for (int index = 0; index < argc; index++) {
+        if (strncmp(argv[index], socket, strlen(socket)) == 0) options.socket_path = argv[index] + strlen(socket);
+        if (strncmp(argv[index], timeout, strlen(timeout)) != 0) continue;
+        int64_t milliseconds = parse_seconds(argv[index] + strlen(timeout));
+        if (milliseconds > 0) options.timeout_milliseconds = milliseconds;
+    }
+    return options;
+}
+
+// Sends a request about the keychain of a user, with one password or two, and waits for the reply, until the timeout in all.
 static enum outcome call(
-    const char *path, uint16_t operation, uid_t user, const struct password *first, const struct password *second, int32_t *status
+    struct options options, uint16_t operation, uid_t user, const struct password *first, const struct password *second, int32_t *status
 ) {
-    int64_t deadline = now_milliseconds() + timeout_milliseconds;
+    int64_t deadline = now_milliseconds() + options.timeout_milliseconds;
     int connection;
-    enum outcome outcome = open_connection(path, data_name, &connection, status, deadline);
+    enum outcome outcome = open_connection(options.socket_path, data_name, &connection, status, deadline);
     if (outcome != outcome_done) return outcome;
     struct packet packet;
     begin_request(&packet, operation);
@@ -48,14 +64,6 @@ static enum outcome call(
 }
 
 // MARK: PAM
-
-static const char *socket_path(int argc, const char **argv) {
-    static const char option[] = "socket=";
-    for (int index = 0; index < argc; index++) {
-        if (strncmp(argv[index], option, strlen(option)) == 0) return argv[index] + strlen(option);
-    }
-    return STANDARD_SOCKET_PATH;
-}
 
 // Finds the user whom PAM is about now; `sudo`, for example, changes that between the authentication and the session.
 static bool find_user(pam_handle_t *handle, uid_t *user) {
@@ -106,7 +114,7 @@ static void log_outcome(pam_handle_t *handle, enum outcome outcome, int32_t stat
             pam_syslog(handle, LOG_NOTICE, "keychaind refuses a call about the keychain of user %u: status %d", (unsigned)user, (int)status);
             break;
         case outcome_timed_out:
-            pam_syslog(handle, LOG_WARNING, "keychaind has not replied within %d seconds", timeout_milliseconds / 1000);
+            pam_syslog(handle, LOG_WARNING, "keychaind has not replied in time");
             break;
         case outcome_failed: pam_syslog(handle, LOG_WARNING, "keychaind cannot be called"); break;
     }
@@ -120,7 +128,7 @@ static void unlock(pam_handle_t *handle, int argc, const char **argv) {
     uid_t user;
     if (find_user(handle, &user) && user == password->user) {
         int32_t status = 0;
-        enum outcome outcome = call(socket_path(argc, argv), operation_unlock_at_login, user, password, NULL, &status);
+        enum outcome outcome = call(read_options(argc, argv), operation_unlock_at_login, user, password, NULL, &status);
         log_outcome(handle, outcome, status, user);
     }
     pam_set_data(handle, data_name, NULL, NULL);
@@ -132,7 +140,7 @@ EXPORTED int pam_sm_authenticate(pam_handle_t *handle, int flags, int argc, cons
     struct password *password = NULL;
     uid_t user;
     // Without keychaind the password stays in no further memory.
-    if (access(socket_path(argc, argv), F_OK) == 0 && find_user(handle, &user)) password = copy_password(handle, PAM_AUTHTOK, user);
+    if (access(read_options(argc, argv).socket_path, F_OK) == 0 && find_user(handle, &user)) password = copy_password(handle, PAM_AUTHTOK, user);
     // That of an earlier attempt is wiped.
     if (pam_set_data(handle, data_name, password, clean_up) != PAM_SUCCESS) free_password(password);
     return PAM_IGNORE;
@@ -176,7 +184,7 @@ EXPORTED int pam_sm_chauthtok(pam_handle_t *handle, int flags, int argc, const c
     struct password *new = copy_password(handle, PAM_AUTHTOK, user);
     if (former != NULL && new != NULL) {
         int32_t status = 0;
-        enum outcome outcome = call(socket_path(argc, argv), operation_change_passcode_at_login, user, former, new, &status);
+        enum outcome outcome = call(read_options(argc, argv), operation_change_passcode_at_login, user, former, new, &status);
         log_outcome(handle, outcome, status, user);
         report_change(handle, flags, outcome, status);
         // The change has unlocked the keychain, or the password was not the passcode, or keychaind is slow.

@@ -135,9 +135,8 @@ final class UserKeychains: Sendable {
         var failure: KeychainFailure?
         for used in state.withLock(\.unlockable) where user == nil || used == user {
             do throws(KeychainFailure) {
-                try withKeychainInUse(ofUser: used) { keychain throws(KeychainFailure) in
-                    if try keychain.sessionStatus().state == .unlocked { try keychain.lock(.whenUnlocked) }
-                }
+                // Not only if it is unlocked: a keychain that cannot be read loses its keys too.
+                try withKeychainInUse(ofUser: used) { keychain throws(KeychainFailure) in try keychain.lock(.whenUnlocked) }
             } catch {
                 // Without a passcode nothing is locked, and a keychain that was given back is not unlocked here.
                 if error.refusal != .passcodeNotSet, error.status != .itemNotFound { failure = failure ?? error }

@@ -67,11 +67,24 @@ struct SessionWatchTests {
     @Test("The system does not wait for a keychaind that does not reply")
     func sleepWithoutReply() throws {
         let machine = try WatchedMachine()
-        try machine.startWatch()
+        try machine.startWatch("--timeout=2")
         machine.service.process.send(signal: SIGSTOP)
         defer { machine.service.process.send(signal: SIGCONT) }
         try machine.logind("sleep", "true")
         #expect(waitUntil { (try? machine.logind("inhibitors")) == "0" })
+    }
+
+    @Test("A lock that keychaind did not perform is tried again")
+    func retry() throws {
+        let machine = try WatchedMachine()
+        try machine.logind("add", "c1", Self.user, "wayland")
+        try machine.startWatch("--timeout=1")
+        machine.service.process.send(signal: SIGSTOP)
+        defer { machine.service.process.send(signal: SIGCONT) }
+        try machine.logind("remove", "c1")
+        try machine.settle()
+        machine.service.process.send(signal: SIGCONT)
+        #expect(machine.isLockedSoon())
     }
 
     @Test("A session that is idle for the configured time counts as locked")
@@ -104,7 +117,7 @@ struct SessionWatchTests {
 
     @Test("Without a watcher that was there, all keychains are locked; another one in time prevents it", arguments: [false, true])
     func lostWatcher(isReplaced: Bool) throws {
-        let machine = try WatchedMachine(timeoutSeconds: isReplaced ? 5 : 1)
+        let machine = try WatchedMachine(timeoutSeconds: isReplaced ? 15 : 1)
         let watch = try machine.startWatch()
         #expect(try machine.isUnlocked())
         watch.send(signal: SIGKILL)
@@ -186,7 +199,8 @@ private final class WatchedMachine {
     @discardableResult
     func startWatch(_ options: String...) throws -> ChildProcess {
         let watch = try ChildProcess(
-            try WatchProgram.path.get(), ["--socket=" + service.path] + options, environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
+            try WatchProgram.path.get(), ["--socket=" + service.path, "--timeout=60"] + options,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
         self.watch = watch
         try settle()
         return watch
