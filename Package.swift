@@ -120,6 +120,7 @@ let package = Package(
         ),
         .target(name: "KeychainIPC", dependencies: ["KeychainCore", "KeychainSystem"]),
         .target(name: "KeychainPeers", dependencies: ["KeychainCore"]),
+        .executableTarget(name: "keychain-peer", dependencies: ["KeychainPeers", "KeychainSystem"]),
         .executableTarget(
             name: "keychaind",
             dependencies: [
@@ -211,8 +212,8 @@ let package = Package(
         .testTarget(
             name: "KeychainDaemonTests",
             dependencies: [
-                "keychaind", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainStore", "KeychainSystem", "KeychainCore",
-                "Contracts",
+                "keychaind", "keychain-peer", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainStore", "KeychainSystem",
+                "KeychainCore", "Contracts",
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ],
             exclude: ["Logind", "PAM"]
@@ -271,7 +272,8 @@ let package = Package(
         .executableTarget(
             name: "KeychainTestChild",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainIPC", "KeychainStore", "KeychainSync", "KeychainTPM",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainIPC", "KeychainStore", "KeychainSystem", "KeychainSync",
+                "KeychainTPM",
                 "KeychainCore", "KeychainTestSupport", "CKeychainTestShims", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/KeychainTestChild"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs an installed keychaind with a socket that systemd has made, in a mount namespace, and hands a keychain over to it and back. Then a program with a
-# group of its own keeps a secret from the other programs of its user, and the user logs in.
+# group of its own, and one that is known by its file, keep a secret from the other programs of their user, and the user logs in.
 #
 #   unshare --mount Scripts/check-daemon.sh INSTALLED FOLDER PREFIX PROFILE
 #
@@ -59,7 +59,14 @@ install -m 755 "$valet" $here/valet
 install -m 2755 -g check-program "$valet" $here/program
 as_user() { env -u KEYCHAIN_HOME HOME=$here/home setpriv --reuid 61501 --regid 61501 --clear-groups "$@"; }
 
-"$installed/libexec/keychaind" --directory=$here/kept --entitlements=$here/entitlements 2>>"$folder/log" &
+# keychain-peer limits itself in the same way when it is started by systemd.
+install -d -m 710 -o 61502 $here/peer
+setpriv --reuid 61502 --regid 61502 --clear-groups --inh-caps -all,+sys_ptrace --ambient-caps -all,+sys_ptrace --bounding-set -all,+sys_ptrace \
+    "$installed/libexec/keychain-peer" --socket $here/peer/socket 2>>"$folder/log" &
+inspector=$!
+trap 'kill $service $inspector 2>/dev/null || true' EXIT
+for _ in $(seq 100); do [ ! -S $here/peer/socket ] || break; sleep 0.1; done
+"$installed/libexec/keychaind" --directory=$here/kept --entitlements=$here/entitlements --peer-socket=$here/peer/socket 2>>"$folder/log" &
 service=$!
 for _ in $(seq 100); do [ ! -S /run/keychain/keychaind.sock ] || break; sleep 0.1; done
 chmod 666 /run/keychain/keychaind.sock
@@ -67,6 +74,17 @@ as_user $here/valet daemon adopt >/dev/null || fail "The keychain of the user wa
 echo 12345 | as_user $here/program set luggage
 [ "$(as_user $here/program get luggage)" = 12345 ] || fail "The program does not have its secret."
 ! as_user $here/valet get --app program luggage >/dev/null 2>&1 || fail "Another program has read the secret."
+# A program that is known by its file keeps a secret in the group of that file.
+as_user $here/valet daemon status | grep -q 'known by its file' || fail "The command is not known by its file: $(as_user $here/valet daemon status)"
+install -m 755 "$valet" $here/other
+own=program:$here/valet
+echo 12345 | as_user $here/valet set --app $own shoes
+[ "$(as_user $here/valet get --app $own shoes)" = 12345 ] || fail "The program does not have the secret of its file."
+! as_user $here/other get --app $own shoes >/dev/null 2>&1 || fail "Another program has read the secret of a file."
+kill $inspector
+wait $inspector 2>/dev/null || true
+! as_user $here/valet get --app $own shoes >/dev/null 2>&1 || fail "Without keychain-peer the program has the secret of its file."
+[ "$(as_user $here/program get luggage)" = 12345 ] || fail "Without keychain-peer the program with a group does not have its secret."
 # Another program of the user lays a trap: a keychain of its own in the place of the signpost.
 signpost=$(find $here/home -name keychain.db)
 as_user mv "$signpost" "$signpost.away"

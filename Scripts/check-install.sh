@@ -83,13 +83,15 @@ echo "keychaind is installed, and systemd accepts its units."
 Scripts/install-daemon.sh install
 if command -v systemd-analyze >/dev/null 2>&1; then
     mkdir "$stage/units"
-    for unit in keychaind.service keychaind.socket keychain-watch.service; do sed "s|=$PREFIX/|=$installed/|" "$installed/lib/systemd/system/$unit" >"$stage/units/$unit"; done
-    verdict=$(systemd-analyze verify --man=no "$stage"/units/* 2>&1) && [ -z "$verdict" ] ||
+    for unit in keychaind.service keychaind.socket keychain-peer.service keychain-peer.socket keychain-watch.service; do
+        sed "s|=$PREFIX/|=$installed/|" "$installed/lib/systemd/system/$unit" >"$stage/units/$unit"
+    done
+    verdict=$(systemd-analyze verify --man=no "$stage/units"/* 2>&1) && [ -z "$verdict" ] ||
         fail "systemd refuses or warns about the units: $verdict. Correct Scripts/keychain*.in."
     # Of 100 points of exposure: a service without any restriction has 96.
-    for unit in keychaind.service keychain-watch.service; do
-        systemd-analyze security --offline=true --threshold=20 --no-pager "$stage/units/$unit" >"$stage/exposure" 2>&1 ||
-            fail "$unit is more exposed than it should be: $(cat "$stage/exposure")"
+    for service in keychaind keychain-peer keychain-watch; do
+        systemd-analyze security --offline=true --threshold=20 --no-pager "$stage/units/$service.service" >"$stage/exposure" 2>&1 ||
+            fail "$service is more exposed than it should be: $(cat "$stage/exposure")"
         grep -h 'Overall exposure' "$stage/exposure"
     done
 else
@@ -102,7 +104,7 @@ exported=$(nm -D --defined-only --extern-only "$installed/lib/security/pam_keych
 if command -v systemd-sysusers >/dev/null 2>&1; then
     mkdir -p "$stage/users/etc"
     systemd-sysusers --root="$stage/users" "$installed/lib/sysusers.d/keychaind.conf"
-    [ "$(grep -c '^keychain' "$stage/users/etc/passwd")" = 2 ] || fail "systemd-sysusers does not make the users: see Scripts/keychaind.sysusers."
+    [ "$(grep -c '^keychain\(-peer\|-watch\)\?:' "$stage/users/etc/passwd")" -eq 3 ] || fail "systemd-sysusers does not make the users: see Scripts/keychaind.sysusers."
 fi
 if [ "$(id -u)" -eq 0 ] && command -v systemd-socket-activate >/dev/null 2>&1 &&
     unshare --mount mount -t tmpfs none /run 2>/dev/null; then

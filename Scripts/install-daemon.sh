@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the service keychaind, its module for PAM, and keychain-watch. The
-# Makefile documents the targets.
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the services keychaind, keychain-peer, and keychain-watch, and the module
+# for PAM. The Makefile documents the targets.
 #
 # PREFIX (default: /usr/local) is the installation prefix. DESTDIR is a staging directory, which precedes it; with it nothing is started, and no
 # user is created.
@@ -28,14 +28,13 @@ if [ -z "$destination" ] && [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null 2>&1 || { echo "Run this command as root: keychaind is a service of the system." >&2; exit 1; }
     as_root=(sudo)
 fi
+units=(keychaind.service keychaind.socket keychain-peer.service keychain-peer.socket keychain-watch.service)
 has_systemd() { [ -z "$destination" ] && [ -d /run/systemd/system ]; }
 
 build() {
-    swift build "${swift_options[@]}" --product keychaind
-    local unit
-    for unit in keychaind.service keychaind.socket keychain-watch.service pam-config; do
-        sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"
-    done
+    local product unit
+    for product in keychaind keychain-peer; do swift build "${swift_options[@]}" --product $product; done
+    for unit in "${units[@]}" pam-config; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
     local c_options=(-std=c11 -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror -Wl,-z,relro,-z,now,-z,defs)
     "${CC:-cc}" "${c_options[@]}" -shared -fPIC -fvisibility=hidden -o "$built/pam_keychain.so" Helpers/pam_keychain.c -lpam
     "${CC:-cc}" "${c_options[@]}" -fPIE -pie -o "$built/keychain-watch" Helpers/keychain_watch.c -lsystemd
@@ -43,13 +42,12 @@ build() {
 
 # The installed files: mode, source, destination. systemd looks for its files in the lib directories of /usr and of /usr/local.
 files() {
-    local bin
+    local bin unit
     bin=$(swift build "${swift_options[@]}" --show-bin-path)
     printf '%s\t%s\t%s\n' 755 "$bin/keychaind" "$prefix/libexec/keychaind"
-    printf '%s\t%s\t%s\n' 644 "$built/keychaind.service" "$prefix/lib/systemd/system/keychaind.service"
+    printf '%s\t%s\t%s\n' 755 "$bin/keychain-peer" "$prefix/libexec/keychain-peer"
     printf '%s\t%s\t%s\n' 755 "$built/keychain-watch" "$prefix/libexec/keychain-watch"
-    printf '%s\t%s\t%s\n' 644 "$built/keychain-watch.service" "$prefix/lib/systemd/system/keychain-watch.service"
-    printf '%s\t%s\t%s\n' 644 "$built/keychaind.socket" "$prefix/lib/systemd/system/keychaind.socket"
+    for unit in "${units[@]}"; do printf '%s\t%s\t%s\n' 644 "$built/$unit" "$prefix/lib/systemd/system/$unit"; done
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.sysusers "$prefix/lib/sysusers.d/keychaind.conf"
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.tmpfiles "$prefix/lib/tmpfiles.d/keychaind.conf"
     printf '%s\t%s\t%s\n' 644 "$built/pam_keychain.so" "$prefix/lib/security/pam_keychain.so"
@@ -58,21 +56,23 @@ files() {
         printf '%s\t%s\t%s\n' 644 "$built/pam-config" /usr/share/pam-configs/keychain
 }
 
+# Makes a user of the system, unless there is one of that name.
+make_user() {
+    getent passwd "$1" >/dev/null ||
+        "${as_root[@]}" useradd --system --home-dir "$2" --no-create-home --shell /usr/sbin/nologin --user-group "$1"
+}
+
 install_all() {
     local mode source target
     files | while IFS=$'\t' read -r mode source target; do "${as_root[@]}" install -D -m "$mode" "$source" "$destination$target"; done
     echo "Installed keychaind in $destination$prefix."
     [ -z "$destination" ] || return 0
-    if ! getent passwd keychain >/dev/null || ! getent passwd keychain-watch >/dev/null; then
-        if command -v systemd-sysusers >/dev/null 2>&1; then
-            "${as_root[@]}" systemd-sysusers "$prefix/lib/sysusers.d/keychaind.conf"
-        else
-            local user
-            for user in keychain keychain-watch; do
-                getent passwd "$user" >/dev/null ||
-                    "${as_root[@]}" useradd --system --home-dir /var/lib/keychain --no-create-home --shell /usr/sbin/nologin --user-group "$user"
-            done
-        fi
+    if command -v systemd-sysusers >/dev/null 2>&1; then
+        "${as_root[@]}" systemd-sysusers "$prefix/lib/sysusers.d/keychaind.conf"
+    else
+        make_user keychain /var/lib/keychain
+        make_user keychain-peer /
+        make_user keychain-watch /
     fi
     if command -v pam-auth-update >/dev/null 2>&1; then
         echo "To unlock keychains at login, run as root: pam-auth-update --enable keychain"
@@ -83,16 +83,20 @@ install_all() {
     "${as_root[@]}" install -d -m 755 /run/keychain /etc/keychain /etc/keychain/entitlements.d
     if has_systemd; then
         "${as_root[@]}" systemctl daemon-reload
-        "${as_root[@]}" systemctl enable --quiet --now keychaind.socket
+        "${as_root[@]}" systemctl enable --quiet --now keychain-peer.socket keychaind.socket
         # A new version takes the place of one that runs.
-        "${as_root[@]}" systemctl try-restart keychaind.service
+        "${as_root[@]}" systemctl try-restart keychain-peer.service keychaind.service
         # It is a part of the service, whose restart starts it only if it was running.
         if systemctl --quiet is-active keychaind.service; then "${as_root[@]}" systemctl start keychain-watch.service; fi
         echo "keychaind starts with the first program that needs it. \`valet daemon adopt\` hands your keychain over to it."
     else
         "${as_root[@]}" install -d -m 700 -o keychain -g keychain /var/lib/keychain
         "${as_root[@]}" chown keychain: /run/keychain
-        echo "systemd does not run here. Start keychaind as root with:"
+        # Only keychaind can reach the socket in it.
+        "${as_root[@]}" install -d -m 710 -o keychain-peer -g keychain /run/keychain-peer
+        echo "systemd does not run here. Start keychain-peer and keychaind as root with:"
+        echo "  setpriv --reuid keychain-peer --regid keychain-peer --clear-groups --inh-caps -all,+sys_ptrace --ambient-caps -all,+sys_ptrace \\"
+        echo "    --bounding-set -all,+sys_ptrace $prefix/libexec/keychain-peer &"
         echo "  setpriv --reuid keychain --regid keychain --clear-groups $prefix/libexec/keychaind &"
     fi
 }
@@ -105,12 +109,11 @@ uninstall_all() {
         echo "The module pam_keychain.so is removed, and these files of PAM still name it:"
         grep -rls pam_keychain /etc/pam.d
     fi
-    if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now keychaind.socket keychaind.service keychain-watch.service 2>/dev/null || true; fi
-    "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/libexec/keychain-watch" \
-        "$destination$prefix/lib/systemd/system/keychain-watch.service" "$destination$prefix/lib/systemd/system/keychaind.service" \
-        "$destination$prefix/lib/systemd/system/keychaind.socket" "$destination$prefix/lib/sysusers.d/keychaind.conf" \
-        "$destination$prefix/lib/tmpfiles.d/keychaind.conf" "$destination$prefix/lib/security/pam_keychain.so" \
-        "$destination/usr/share/pam-configs/keychain"
+    if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now "${units[@]}" 2>/dev/null || true; fi
+    "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/libexec/keychain-peer" \
+        "$destination$prefix/libexec/keychain-watch" "${units[@]/#/$destination$prefix/lib/systemd/system/}" \
+        "$destination$prefix/lib/sysusers.d/keychaind.conf" "$destination$prefix/lib/tmpfiles.d/keychaind.conf" \
+        "$destination$prefix/lib/security/pam_keychain.so" "$destination/usr/share/pam-configs/keychain"
     if has_systemd; then "${as_root[@]}" systemctl daemon-reload; fi
     echo "Removed keychaind from $destination$prefix."
     if [ -z "$destination" ] && "${as_root[@]}" sh -c 'ls -A /var/lib/keychain 2>/dev/null' | grep -q .; then

@@ -15,6 +15,8 @@ package struct PeerFacts: Hashable, Sendable {
     package var primaryGroupID: UInt32?
     /// The entry of the effective group in the group database.
     package var effectiveGroup: Group?
+    /// What keychain-peer knows about the program.
+    package var program: ProgramFacts?
 
     /// An entry of the group database.
     package struct Group: Hashable, Sendable {

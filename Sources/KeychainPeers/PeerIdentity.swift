@@ -5,12 +5,16 @@ package import KeychainCore
 package enum PeerIdentity: Hashable, Sendable {
     /// Some program of the user.
     case anyProgram
+    /// The program at this path, whose file only root can change.
+    case program(String)
     /// The program whose file has this group, and the permission to run with it.
     case programGroup(String)
 
     package init(_ facts: PeerFacts, registrations: ProgramRegistrations) {
         if let group = facts.programGroup, registrations.entitlements(ofGroup: group) != nil {
             self = .programGroup(group)
+        } else if let path = try? facts.program?.verifiedPath() {
+            self = .program(path)
         } else {
             self = .anyProgram
         }
@@ -25,17 +29,54 @@ package enum PeerIdentity: Hashable, Sendable {
         case .programGroup(let name):
             if let registered = registrations.entitlements(ofGroup: name) { return registered }
             return Entitlements(applicationIdentifier: "", origin: "keychaind")
-        case .anyProgram:
-            let isFree = { (group: String) in !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group) }
+        case .anyProgram, .program:
+            let own = ownGroup
+            let isAvailable = { (group: String) in
+                group == own || !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group)
+            }
+            var groups = declared.accessGroups.filter(isAvailable)
+            // After those that it declares: the default group stays that of the items that the program has stored before it was verified.
+            if let own, !declared.isAppClip { groups.append(own) }
             return Entitlements(
-                applicationIdentifier: isFree(declared.applicationIdentifier) ? declared.applicationIdentifier : "",
-                keychainAccessGroups: declared.accessGroups.filter(isFree), isAppClip: declared.isAppClip,
+                applicationIdentifier: isAvailable(declared.applicationIdentifier) ? declared.applicationIdentifier : "",
+                keychainAccessGroups: groups, isAppClip: declared.isAppClip,
                 origin: "the program's own entitlements; keychaind gives it no group of another program")
         }
     }
 
+    /// The access group that only this program has; nil without one.
+    private var ownGroup: String? { if case .program(let path) = self { Self.programPrefix + path } else { nil } }
+
+    /// Throws if the program declares the group of a verified program, and is not that program as far as is known.
+    ///
+    /// Otherwise it would not find the items that it has there, and its new ones would be stored where all programs of the user find them.
+    package func requireGroups(of declared: Entitlements, _ facts: PeerFacts) throws(KeychainFailure) {
+        if case .programGroup = self { return }
+        let own = ownGroup
+        let foreign = declared.accessGroups.first { $0.utf8.starts(with: Self.programPrefix.utf8) && $0 != own }
+        guard let foreign else { return }
+        let reason: String
+        if case .program(let path) = self {
+            reason = "it is \(path)"
+        } else if let program = facts.program {
+            do throws(ProgramFacts.Unverified) {
+                reason = "it is \(try program.verifiedPath())"
+            } catch {
+                reason = error.description
+            }
+        } else {
+            throw KeychainFailure(
+                .notAvailable,
+                "the access group '\(foreign)' is that of a verified program, and keychain-peer does not answer, which verifies it"
+            )
+        }
+        throw KeychainFailure(
+            .missingEntitlement, "the access group '\(foreign)' is that of one program, and this program is not known to be it: \(reason)")
+    }
+
+    private static let programPrefix = "program:"
     /// The beginnings of the names of groups that keychaind derives from an identity.
-    package static let reservedPrefixes = ["group:", "program:", "flatpak:", "snap:", "unit:", "user:"]
+    package static let reservedPrefixes = ["group:", programPrefix, "flatpak:", "snap:", "unit:", "user:"]
 
     /// Whether a group belongs to an identity, also to one that no program of this machine has.
     package static func isReserved(_ group: String) -> Bool { reservedPrefixes.contains { group.utf8.starts(with: $0.utf8) } }

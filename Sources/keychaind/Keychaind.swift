@@ -24,6 +24,9 @@ struct Keychaind: ParsableCommand {
     @Option(help: ArgumentHelp("Read the entitlements of programs with a group of their own in this directory.", valueName: "path"))
     var entitlements = DaemonClient.registrationDirectory
 
+    @Option(help: ArgumentHelp("Ask keychain-peer, which looks at the files of programs, at this path.", valueName: "path"))
+    var peerSocket = "/run/keychain-peer/keychain-peer.sock"
+
     @Option(help: ArgumentHelp("Keep at most this many MiB of each user.", valueName: "MiB"))
     var sizeLimit = 256
 
@@ -37,7 +40,9 @@ struct Keychaind: ParsableCommand {
     var watcherTimeout: UInt32 = 10
 
     func validate() throws {
-        for (option, path) in [("--socket", socket), ("--directory", directory), ("--entitlements", entitlements)]
+        for (option, path) in [
+            ("--socket", socket), ("--directory", directory), ("--entitlements", entitlements), ("--peer-socket", peerSocket),
+        ]
         where !path.hasPrefix("/") {
             throw ValidationError("\(option) must be an absolute path")
         }
@@ -56,8 +61,10 @@ struct Keychaind: ParsableCommand {
             identify: { facts, declared throws(KeychainFailure) in
                 let registrations = try directory.registrations()
                 let identity = PeerIdentity(facts, registrations: registrations)
+                try identity.requireGroups(of: declared, facts)
                 return (identity, identity.entitlements(declared: declared, registrations: registrations))
-            }, keychains: keychains, sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout))
+            }, inspector: ProgramInspector(socketAt: peerSocket), keychains: keychains,
+            sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout))
         do throws(Errno) {
             service = try Service(services, try listening())
             // No other instance has them now.

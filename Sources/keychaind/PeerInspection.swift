@@ -23,6 +23,29 @@ extension PeerFacts {
     }
 }
 
+/// Asks keychain-peer which program a process executes: only that process may look at the processes of all users.
+struct ProgramInspector: Sendable {
+    private let path: String
+
+    /// - Parameter path: The socket of keychain-peer.
+    init(socketAt path: String) {
+        self.path = path
+    }
+
+    /// Returns what keychain-peer knows about a process; nil if it does not answer, for example because it is not installed.
+    func facts(of process: ProcessHandle) -> ProgramFacts? {
+        // Two questions take less than a program waits for its connection.
+        let deadline = Deadline.after(seconds: 2)
+        do throws(Errno) {
+            let socket = try InspectionSocket(connectingTo: path, until: deadline)
+            try socket.send(process)
+            return ProgramFacts(decoding: try socket.receiveAnswer(byteCount: ProgramFacts.encodedByteCount, until: deadline))
+        } catch {
+            return nil
+        }
+    }
+}
+
 /// The directory in which root registers programs with a group of their own: a file for each, named `GROUP.entitlements`.
 final class RegistrationDirectory: Sendable {
     /// What a file or the directory was when it was read.

@@ -14,6 +14,8 @@ struct SharedServices: Sendable {
     let endUse: @Sendable (_ userID: UInt32) -> Void
     /// Returns who a program is, and what it is entitled to by what it declares.
     let identify: @Sendable (PeerFacts, _ declared: Entitlements) throws(KeychainFailure) -> (PeerIdentity, Entitlements)
+    /// Nil if no program is identified by its file.
+    var inspector: ProgramInspector?
     let contexts = ContextTable()
     /// Nil if no keychain is handed over.
     var keychains: UserKeychains?
@@ -47,6 +49,32 @@ private final class KeychainUse {
         guard used != nil else { return }
         used = nil
         services.endUse(userID)
+    }
+}
+
+/// What is known about the program of a connection before the greeting, and after it.
+///
+/// The nonce of the greeting comes back from the process that has the number of the one that connected. If the handle was opened before, and
+/// that process has not ended since, it is the process of the handle. If it has executed another program meanwhile, that has not sent the nonce.
+private struct ProgramInspection {
+    private let process: ProcessHandle
+    private let inspector: ProgramInspector
+    private let facts: ProgramFacts
+
+    /// Returns nil if nothing can be found out.
+    init?(ofProcess id: Int32, _ inspector: ProgramInspector?) {
+        guard let inspector, let process = try? ProcessHandle(ofProcess: id), let facts = inspector.facts(of: process) else { return nil }
+        self.process = process
+        self.inspector = inspector
+        self.facts = facts
+    }
+
+    /// Returns the facts after the greeting; throws if they are not those of the same program any more.
+    func confirmedFacts() throws(MessageChannel.Failure) -> ProgramFacts {
+        // A program that was not identified before is not identified now.
+        guard (try? facts.verifiedPath()) != nil else { return facts }
+        guard let present = inspector.facts(of: process), present.isOfSameExecution(as: facts) else { throw .malformed }
+        return present
     }
 }
 
@@ -94,13 +122,15 @@ final class ServedConnection: Sendable {
     func serve(_ services: SharedServices, mayObserve: () -> Bool, endOthers: @escaping (_ userID: UInt32) -> Void) {
         var buffer = MessageChannel.Buffer()
         do throws(MessageChannel.Failure) {
+            let inspection = ProgramInspection(ofProcess: peer.processID, services.inspector)
             let (declared, storeID, realGroupID) = try greet(&buffer)
+            let program = try inspection?.confirmedFacts()
             let use = KeychainUse(services, userID: peer.userID, storeID: storeID)
             let identity: PeerIdentity
             let entitlements: Entitlements
             do throws(KeychainFailure) {
                 if storeID != nil { _ = try use.keychain() }
-                (identity, entitlements) = try services.identify(try facts(realGroupID), declared)
+                (identity, entitlements) = try services.identify(try facts(realGroupID, program), declared)
             } catch {
                 return try send(Response(.failure(error)))
             }
@@ -164,9 +194,11 @@ final class ServedConnection: Sendable {
 
     private static let greetingTimeoutSeconds: UInt32 = 5
 
-    private func facts(_ realGroupID: UInt32) throws(KeychainFailure) -> PeerFacts {
+    private func facts(_ realGroupID: UInt32, _ program: ProgramFacts?) throws(KeychainFailure) -> PeerFacts {
         do throws(Errno) {
-            return try PeerFacts(of: channel.socket, realGroupID: realGroupID)
+            var facts = try PeerFacts(of: channel.socket, realGroupID: realGroupID)
+            facts.program = program
+            return facts
         } catch {
             throw KeychainFailure(.notAvailable, "the program cannot be identified: \(error)", cause: .system(errno: error.rawValue))
         }
@@ -293,6 +325,7 @@ extension PeerIdentity {
     fileprivate var level: AssuranceLevel {
         switch self {
         case .anyProgram: .none
+        case .program: .verifiedFile
         case .programGroup: .credential
         }
     }

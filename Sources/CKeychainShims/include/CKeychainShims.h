@@ -4,6 +4,7 @@
 #define CKEYCHAINSHIMS_H
 #include "child_shims.h"
 #include "file_shims.h"
+#include "inspection_shims.h"
 #include "keyring_shims.h"
 #include "process_shims.h"
 #include "secret_memory_shims.h"

@@ -85,6 +85,15 @@ package enum FileSystem {
         unsafe keychain_file_is_mount_point(path)
     }
 
+    /// Whether the file is where an ordinary user may have mounted a file system: on FUSE, or on a mount that ignores setuid.
+    package static func isOnMountOfUser(_ path: String) throws(Errno) -> Bool {
+        var isUsers = false
+        // The path lives until the call returns, and `isUsers` is a local variable.
+        let code = unsafe keychain_file_is_on_mount_of_user(path, &isUsers)
+        guard code == 0 else { throw Errno(rawValue: code) }
+        return isUsers
+    }
+
     /// Whether the effective user may read the file.
     package static func canRead(_ path: String) -> Bool {
         unsafe faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0

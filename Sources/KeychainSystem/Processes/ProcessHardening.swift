@@ -17,6 +17,15 @@ package enum ProcessHardening {
         keychain_process_end_on_crash()
     }
 
+    /// Limits this process, for good, to reading files and to answering on sockets that it has.
+    ///
+    /// It cannot trace, read the memory of other processes, open a socket, write a file, or execute a program afterwards. Call it while there is
+    /// one thread. Throws `.notImplemented` on a processor whose system calls are not known.
+    package static func confineToInspection() throws(Errno) {
+        let code = keychain_process_confine_to_inspection()
+        guard code == 0 else { throw Errno(rawValue: code) }
+    }
+
     /// Restores the limit of core files, for the command that replaces this process.
     package static func restoreForExecution() {
         setCoreFileLimit(to: originalCoreFileLimit.withLock { $0 })

@@ -183,12 +183,23 @@ package struct PacketListener: ~Copyable, Sendable {
     ///
     /// Throws `.timedOut` at the deadline.
     package func accept(unless other: FileDescriptor, until deadline: Deadline = .never) throws(Errno) -> PacketSocket? {
+        guard let number = try acceptNumber(unless: other, until: deadline) else { return nil }
+        return try PacketSocket(adopting: number)
+    }
+
+    /// Waits for a connection, and returns its descriptor.
+    func acceptNumber() throws(Errno) -> Int32 {
+        // Nothing else is waited for.
+        try acceptNumber(unless: FileDescriptor(rawValue: -1), until: .never) ?? -1
+    }
+
+    private func acceptNumber(unless other: FileDescriptor, until deadline: Deadline) throws(Errno) -> Int32? {
         while true {
             let ready = try FileDescriptor.wait(for: [descriptor, other], until: deadline)
             if ready.contains(1) { return nil }
             if ready.isEmpty { throw .timedOut }
             let number = keychain_socket_accept(descriptor.rawValue)
-            if number >= 0 { return try PacketSocket(adopting: number) }
+            if number >= 0 { return number }
             switch Errno.current {
             case .interrupted, .wouldBlock, .connectionReset: continue
             case let error where error.rawValue == ECONNABORTED: continue

@@ -59,7 +59,7 @@ struct DaemonStatusCommand: ParsableCommand {
             guard let identity else { return }
             try show([
                 ("keychaind", "running"),
-                ("Program", identity.level == .credential ? "has a group of its own" : "any program of this user"),
+                ("Program", identity.level.description),
                 ("Groups", identity.accessGroups.joined(separator: ", ")),
             ])
         } else {
@@ -180,6 +180,17 @@ struct DaemonReleaseCommand: ParsableCommand {
         guard let path = report.keptCopyPath else { return }
         try StandardOutput.writeLine(
             "The file differs from what keychaind has given back, so keychaind has kept that in \(path). Delete it if nothing is missing.")
+    }
+}
+
+extension AssuranceLevel {
+    fileprivate var description: String {
+        switch self {
+        case .none: "any program of this user"
+        case .verifiedFile: "known by its file, which only root can change"
+        case .sandbox: "a sandboxed program"
+        case .credential: "has a group of its own"
+        }
     }
 }
 

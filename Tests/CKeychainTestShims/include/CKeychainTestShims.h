@@ -28,6 +28,10 @@ int keychain_test_spawn_close_from(posix_spawn_file_actions_t *actions, int firs
 /* Connects to a socket that keeps the boundaries of packets. Returns -1 and sets errno on failure. */
 int keychain_test_connect_packets(const char *path);
 
+/* Tries ten calls that keychain-peer forbids itself: tracing, reading and writing the memory of a process, comparing and taking its descriptors,
+   a socket, a program, a file to write, memory with code, and a process. Returns a bit for each that is possible. */
+unsigned keychain_test_possible_calls(void);
+
 /* Sends a packet with a descriptor. */
 bool keychain_test_send_descriptor(int socket, int descriptor, const void *bytes, size_t byte_count);
 

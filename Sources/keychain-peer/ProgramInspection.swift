@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainPeers
+internal import KeychainSystem
+
+extension ProgramFacts {
+    /// Finds out what can be found out about a process.
+    ///
+    /// What is said about the number is about the process only as long as it has not ended. The path and the files are those that this process
+    /// sees.
+    init(ofProcess id: Int32) {
+        self.init()
+        let directory = "/proc/\(id)"
+        if let text = ProcessFile("\(directory)/status").text, let tracer = ProcessFile.field("TracerPid:", in: text) {
+            isTraced = tracer != "0"
+        }
+        stackAddress = ProcessFile("\(directory)/stat").text.flatMap(Self.stackAddress)
+        isOutsideOfContainers = Self.isOutsideOfContainers(directory)
+        let file = "\(directory)/exe"
+        guard let executed = try? FileStatus(of: file, followsLinks: true), let path = try? FileSystem.target(ofSymbolicLink: file) else {
+            return
+        }
+        executedFile = File(executed)
+        isFileOfRoot = executed.isChangeableByRootOnly && executed.kind == .regularFile
+        isOnMountOfUser = try? FileSystem.isOnMountOfUser(file)
+        self.path = path
+        fileAtPath = (try? FileStatus(of: path)).map(File.init)
+        areDirectoriesOfRoot = Self.areDirectoriesOfRoot(to: path)
+        if let mappings = ProcessFile("\(directory)/maps").bytes {
+            isMappedCodeOfRoot = Self.isCodeOfRoot(mappings, of: executed, at: path)
+        }
+    }
+
+    /// Whether the process is in the user namespace of this one, and has the same root directory.
+    private static func isOutsideOfContainers(_ directory: String) -> Bool? {
+        guard let user = try? FileStatus(of: "\(directory)/ns/user", followsLinks: true),
+            let ownUser = try? FileStatus(of: "/proc/self/ns/user", followsLinks: true),
+            let root = try? FileStatus(of: "\(directory)/root", followsLinks: true), let ownRoot = try? FileStatus(of: "/")
+        else { return nil }
+        return user.identity == ownUser.identity && root.identity == ownRoot.identity
+    }
+
+    private static func areDirectoriesOfRoot(to path: String) -> Bool? {
+        var directory = path
+        while directory != "/" {
+            directory = FileSystem.parent(of: directory)
+            guard directory.hasPrefix("/"), let status = try? FileStatus(of: directory) else { return nil }
+            guard status.kind == .directory, status.isChangeableByRootOnly else { return false }
+        }
+        return true
+    }
+
+    /// The beginning of the stack in the text of /proc/PID/stat; nil if the kernel does not tell.
+    ///
+    /// The name of the program is in parentheses, and may contain some. Source: proc_pid_stat(5), field 28.
+    static func stackAddress(in text: String) -> UInt64? {
+        guard let end = text.lastIndex(of: ")") else { return nil }
+        let fields = text[end...].split(separator: " ")
+        // The first one is the parenthesis, after field 2.
+        guard fields.count > 26, let address = UInt64(fields[26]), address > 0 else { return nil }
+        return address
+    }
+
+    /// Whether the files of all mapped code, in the bytes of /proc/PID/maps, are files that only root can change.
+    ///
+    /// `executed` is the file of the program. Each file must be the one that this process sees at its path. Source: proc_pid_maps(5).
+    static func isCodeOfRoot(_ mappings: [UInt8], of executed: FileStatus, at path: String) -> Bool {
+        var mapped: Set<Mapping> = []
+        for line in mappings.split(separator: UInt8(ascii: "\n")) {
+            guard let mapping = Mapping(line) else { return false }
+            if mapping.isCodeOfFile { mapped.insert(mapping) }
+        }
+        // Some file systems show other numbers of their devices here than to stat(2), the same one for all files of a device.
+        let ownDevice = mapped.first { $0.path == path && $0.inode == executed.identity.inode }?.device
+        return mapped.allSatisfy { mapping in
+            guard let status = try? FileStatus(of: mapping.path) else { return false }
+            let device = status.identity.device == executed.identity.device ? ownDevice : status.identity.device
+            return status.kind == .regularFile && status.isChangeableByRootOnly && status.identity.inode == mapping.inode
+                && device == mapping.device
+        }
+    }
+
+    /// A line of /proc/PID/maps.
+    private struct Mapping: Hashable {
+        let isCodeOfFile: Bool
+        let device: UInt64
+        let inode: UInt64
+        let path: String
+
+        init?(_ line: some Collection<UInt8>) {
+            let words = line.split(separator: UInt8(ascii: " "), maxSplits: 5).map { String(decoding: $0, as: UTF8.self) }
+            guard words.count >= 5, words[1].utf8.count == 4, let inode = UInt64(words[4]) else { return nil }
+            let numbers = words[3].split(separator: ":").compactMap { UInt64($0, radix: 16) }
+            guard numbers.count == 2 else { return nil }
+            // Memory without a file, and the kernel's own code, have no inode.
+            isCodeOfFile = words[1].contains("x") && inode != 0
+            // As makedev(3) does it.
+            let (major, minor) = (numbers[0], numbers[1])
+            device = (major & 0xFFF) << 8 | (major & ~0xFFF) << 32 | minor & 0xFF | (minor & ~0xFF) << 12
+            self.inode = inode
+            path = words.count > 5 ? String(words[5].drop { $0 == " " }) : ""
+        }
+    }
+}
+
+extension ProgramFacts.File {
+    fileprivate init(_ status: FileStatus) { self.init(device: status.identity.device, inode: status.identity.inode) }
+}
+
+extension FileStatus {
+    /// Whether no user but root can change the file, or the names in the directory.
+    fileprivate var isChangeableByRootOnly: Bool { owner == 0 && permissions & 0o022 == 0 }
+}
