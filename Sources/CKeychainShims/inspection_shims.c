@@ -80,11 +80,11 @@ int keychain_file_is_on_mount_of_user(const char *path, bool *is) {
 /* The calls that are always permitted. The C library, Swift, and threads need most of them. */
 static const int permitted_calls[] = {
     SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_writev, SYS_close, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs, SYS_fstatfs,
-    SYS_readlinkat, SYS_getdents64, SYS_lseek, SYS_faccessat, SYS_fcntl, SYS_dup, SYS_ppoll, SYS_accept4, SYS_recvmsg, SYS_sendto, SYS_sendmsg,
-    SYS_getsockopt, SYS_shutdown, SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_futex, SYS_clock_gettime, SYS_clock_nanosleep,
-    SYS_nanosleep, SYS_gettimeofday, SYS_getpid, SYS_gettid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_tgkill, SYS_exit,
-    SYS_exit_group, SYS_rt_sigreturn, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_sigaltstack, SYS_restart_syscall, SYS_getrandom,
-    SYS_sched_yield, SYS_sched_getaffinity, SYS_set_robust_list,
+    SYS_readlinkat, SYS_getdents64, SYS_lseek, SYS_faccessat, SYS_fcntl, SYS_dup, SYS_ppoll, SYS_accept4, SYS_recvfrom, SYS_recvmsg,
+    SYS_sendto, SYS_sendmsg, SYS_getsockopt, SYS_shutdown, SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_futex, SYS_clock_gettime,
+    SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_getpid, SYS_gettid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
+    SYS_tgkill, SYS_exit, SYS_exit_group, SYS_rt_sigreturn, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_sigaltstack, SYS_restart_syscall,
+    SYS_getrandom, SYS_sched_yield, SYS_sched_getaffinity, SYS_set_robust_list,
 #ifdef SYS_rseq
     SYS_rseq,
 #endif
@@ -127,7 +127,7 @@ int keychain_process_confine_to_inspection(void) {
         /* Memory without code. */
         PERMIT_WITHOUT(SYS_mmap, 2, PROT_EXEC),
         PERMIT_WITHOUT(SYS_mprotect, 2, PROT_EXEC),
-        /* Threads, and no processes: CLONE_THREAD is required, which is checked by its complement below. */
+        /* Threads, and no processes. */
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
         LOAD(ARGUMENT(0)),
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x00010000 /* CLONE_THREAD */, 0, 1),
@@ -136,12 +136,6 @@ int keychain_process_confine_to_inspection(void) {
         /* Its flags are in memory, which a filter cannot read; the C library falls back to clone. */
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 435 /* clone3 */, 0, 1),
         RETURN(SECCOMP_RET_ERRNO | ENOSYS),
-        /* The time that a call waits, and nothing else. */
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 4),
-        LOAD(ARGUMENT(2)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_SNDTIMEO, 0, 1),
-        RETURN(SECCOMP_RET_ALLOW),
-        RETURN(REFUSED),
         RETURN(REFUSED),
     };
     enum { beginning_count = sizeof beginning / sizeof *beginning, end_count = sizeof end / sizeof *end };

@@ -18,8 +18,6 @@ package struct ProgramFacts: Hashable, Sendable {
 
     /// The file that the process executes.
     package var executedFile: File?
-    /// Where the stack of this execution begins: that of another one begins elsewhere, almost always.
-    package var stackAddress: UInt64?
     /// The path of the executed file, as the process sees it.
     package var path: String?
     /// The file at that path, as the machine sees it.
@@ -46,7 +44,7 @@ package struct ProgramFacts: Hashable, Sendable {
 
     /// Returns the path that identifies the program.
     package func verifiedPath() throws(Unverified) -> String {
-        guard let executedFile, stackAddress != nil, let path else { throw .unknown }
+        guard let executedFile, let path else { throw .unknown }
         guard fileAtPath == executedFile else { throw .otherFile }
         try Self.require(isOutsideOfContainers, or: .container)
         try Self.require(isFileOfRoot, or: .changeable)
@@ -62,20 +60,16 @@ package struct ProgramFacts: Hashable, Sendable {
         guard let fact else { throw .unknown }
         guard fact else { throw reason }
     }
-
-    /// Whether both are facts of one execution of one file.
-    package func isOfSameExecution(as other: ProgramFacts) -> Bool {
-        guard executedFile != nil, stackAddress != nil else { return false }
-        return executedFile == other.executedFile && stackAddress == other.stackAddress
-    }
 }
 
 // MARK: Encoding
 extension ProgramFacts {
     private static let version: UInt8 = 1
     private static let pathByteCount = 1_024
+    /// The question whether the process still executes the program of the facts.
+    package static let confirmation: UInt8 = 2
     /// The byte count of all facts; it does not depend on them.
-    package static let encodedByteCount = 1 + 6 + 2 * 17 + 9 + 2 + pathByteCount
+    package static let encodedByteCount = 1 + 6 + 2 * 17 + 2 + pathByteCount
 
     /// Whether a path can be encoded: absolute, of a certain length, and without characters that change what a terminal shows.
     private static func isEncodable(_ path: String) -> Bool {
@@ -97,8 +91,6 @@ extension ProgramFacts {
             bytes.append(littleEndian: file?.device ?? 0)
             bytes.append(littleEndian: file?.inode ?? 0)
         }
-        bytes.append(stackAddress == nil ? 0 : 1)
-        bytes.append(littleEndian: stackAddress ?? 0)
         let text = path.flatMap { Self.isEncodable($0) ? Array($0.utf8) : nil } ?? []
         bytes.append(littleEndian: UInt16(text.count))
         return bytes + text + [UInt8](repeating: 0, count: Self.pathByteCount - text.count)
@@ -126,14 +118,7 @@ extension ProgramFacts {
             default: return nil
             }
         }
-        guard let isAddressKnown = reader.readByte(), let address = reader.readUInt64(), let count = reader.readUInt16(),
-            let place = reader.readBytes(Self.pathByteCount)
-        else { return nil }
-        switch isAddressKnown {
-        case 0: guard address == 0 else { return nil }
-        case 1: stackAddress = address
-        default: return nil
-        }
+        guard let count = reader.readUInt16(), let place = reader.readBytes(Self.pathByteCount) else { return nil }
         guard count <= place.count, place.dropFirst(Int(count)).allSatisfy({ $0 == 0 }) else { return nil }
         guard count > 0 else { return }
         guard let text = String(validating: place.prefix(Int(count)), as: UTF8.self), Self.isEncodable(text) else { return nil }

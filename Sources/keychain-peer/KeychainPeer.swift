@@ -21,12 +21,12 @@ enum KeychainPeer {
         do throws(Errno) {
             let listener = try listening(path)
             try ProcessHardening.confineToInspection()
-            let answers = Answers()
+            let inspections = Inspections()
             while true {
                 do throws(Errno) {
-                    answers.answer(try listener.acceptInspection())
+                    inspections.begin(try listener.acceptInspection())
                 } catch {
-                    // For example a lack of descriptors, which is over when other questions were answered.
+                    // For example a lack of descriptors, which is over when other inspections have ended.
                     MonotonicClock.sleep(nanoseconds: 50_000_000)
                 }
             }
@@ -56,44 +56,53 @@ enum KeychainPeer {
     }
 }
 
-/// The questions that are being answered, each on a thread of its own: a process may keep the one that looks at it waiting.
-private final class Answers: Sendable {
-    /// The most questions about processes of one user at a time.
-    private static let largestCount = 8
+/// The processes that are looked at, each by a thread of its own: a process may keep the one that looks at it waiting.
+private final class Inspections: Sendable {
+    /// The most processes of one user at a time: as many as the connections that keychaind has with them.
+    private static let largestCount = 128
     /// By user.
     private let counts = Mutex<[UInt32: Int]>([:])
 
-    func answer(_ socket: InspectionSocket) {
+    /// Answers the questions on a connection.
+    func begin(_ socket: InspectionSocket) {
         // Without a thread the socket is closed, and nothing is known.
         _ = BackgroundThread.start { [self] in
             do throws(Errno) {
-                let handle = try socket.receiveHandle(until: .after(seconds: 1))
-                if let facts = facts(handle) { try socket.send(facts.encoded) }
+                try inspect(try socket.receiveHandle(until: .after(seconds: 1)), socket)
             } catch {
-                // keychaind has ended, or does not wait any more.
+                // keychaind has ended, or has no further question.
             }
         }
     }
 
-    /// Returns nil if there are too many questions about the processes of its user.
-    private func facts(_ handle: ProcessHandle) -> ProgramFacts? {
+    private func inspect(_ handle: ProcessHandle, _ socket: InspectionSocket) throws(Errno) {
         guard let process = handle.processID, let text = ProcessFile("/proc/\(process)/status").text,
-            let user = ProcessFile.field("Uid:", in: text).flatMap({ UInt32($0) })
-        else { return ProgramFacts() }
-        let isAdmitted = counts.withLock { counts in
+            let user = ProcessFile.field("Uid:", in: text).flatMap({ UInt32($0) }),
+            let execution = try? ProgramExecution(ofProcess: process)
+        else { return try socket.send(ProgramFacts().encoded) }
+        guard admit(user) else { return }
+        defer { remove(user) }
+        let facts = ProgramFacts(ofProcess: process, execution)
+        // After everything was read: it was about this program, and the number belonged to the process.
+        let isValid = execution.goesOn && !handle.hasEnded
+        try socket.send((isValid ? facts : ProgramFacts()).encoded)
+        // More than a program may take for its greeting.
+        guard try socket.receive(byteCount: 1, until: .after(seconds: 10)) == [ProgramFacts.confirmation] else { return }
+        try socket.send([execution.goesOn && !handle.hasEnded ? 1 : 0])
+    }
+
+    private func admit(_ user: UInt32) -> Bool {
+        counts.withLock { counts in
             guard counts[user, default: 0] < Self.largestCount else { return false }
             counts[user, default: 0] += 1
             return true
         }
-        guard isAdmitted else { return nil }
-        defer {
-            counts.withLock { counts in
-                counts[user, default: 0] -= 1
-                if counts[user] == 0 { counts[user] = nil }
-            }
+    }
+
+    private func remove(_ user: UInt32) {
+        counts.withLock { counts in
+            counts[user, default: 0] -= 1
+            if counts[user] == 0 { counts[user] = nil }
         }
-        let facts = ProgramFacts(ofProcess: process)
-        // After everything was read: its number belonged to it.
-        return handle.hasEnded ? ProgramFacts() : facts
     }
 }

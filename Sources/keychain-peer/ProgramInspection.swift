@@ -3,17 +3,16 @@ internal import KeychainPeers
 internal import KeychainSystem
 
 extension ProgramFacts {
-    /// Finds out what can be found out about a process.
+    /// Finds out what can be found out about a process and the program that it executes.
     ///
     /// What is said about the number is about the process only as long as it has not ended. The path and the files are those that this process
     /// sees.
-    init(ofProcess id: Int32) {
+    init(ofProcess id: Int32, _ execution: ProgramExecution) {
         self.init()
         let directory = "/proc/\(id)"
         if let text = ProcessFile("\(directory)/status").text, let tracer = ProcessFile.field("TracerPid:", in: text) {
             isTraced = tracer != "0"
         }
-        stackAddress = ProcessFile("\(directory)/stat").text.flatMap(Self.stackAddress)
         isOutsideOfContainers = Self.isOutsideOfContainers(directory)
         let file = "\(directory)/exe"
         guard let executed = try? FileStatus(of: file, followsLinks: true), let path = try? FileSystem.target(ofSymbolicLink: file) else {
@@ -47,17 +46,6 @@ extension ProgramFacts {
             guard status.kind == .directory, status.isChangeableByRootOnly else { return false }
         }
         return true
-    }
-
-    /// The beginning of the stack in the text of /proc/PID/stat; nil if the kernel does not tell.
-    ///
-    /// The name of the program is in parentheses, and may contain some. Source: proc_pid_stat(5), field 28.
-    static func stackAddress(in text: String) -> UInt64? {
-        guard let end = text.lastIndex(of: ")") else { return nil }
-        let fields = text[end...].split(separator: " ")
-        // The first one is the parenthesis, after field 2.
-        guard fields.count > 26, let address = UInt64(fields[26]), address > 0 else { return nil }
-        return address
     }
 
     /// Whether the files of all mapped code, in the bytes of /proc/PID/maps, are files that only root can change.

@@ -32,14 +32,46 @@ struct ProgramInspector: Sendable {
         self.path = path
     }
 
-    /// Returns what keychain-peer knows about a process; nil if it does not answer, for example because it is not installed.
-    func facts(of process: ProcessHandle) -> ProgramFacts? {
-        // Two questions take less than a program waits for its connection.
-        let deadline = Deadline.after(seconds: 2)
+    /// Asks about the process that has a number now.
+    ///
+    /// Returns nil if keychain-peer does not answer, for example because it is not installed.
+    func inspect(process id: Int32) -> ProgramInspection? {
+        let deadline = ProgramInspection.deadline
         do throws(Errno) {
             let socket = try InspectionSocket(connectingTo: path, until: deadline)
-            try socket.send(process)
-            return ProgramFacts(decoding: try socket.receiveAnswer(byteCount: ProgramFacts.encodedByteCount, until: deadline))
+            try socket.send(try ProcessHandle(ofProcess: id))
+            let answer = try socket.receive(byteCount: ProgramFacts.encodedByteCount, until: deadline)
+            return ProgramFacts(decoding: answer).map { ProgramInspection(facts: $0, socket) }
+        } catch {
+            return nil
+        }
+    }
+}
+
+/// What is known about the program of a connection before the greeting.
+///
+/// The nonce of the greeting comes back from the process that has the number of the one that connected. If keychain-peer got the handle of the
+/// process with that number before, and says after the greeting that the process of the handle still executes the same program, that program has
+/// sent the nonce.
+struct ProgramInspection {
+    private let facts: ProgramFacts
+    private let socket: InspectionSocket
+
+    fileprivate init(facts: ProgramFacts, _ socket: InspectionSocket) {
+        self.facts = facts
+        self.socket = socket
+    }
+
+    /// Two questions take less than a program waits for its connection.
+    fileprivate static var deadline: Deadline { .after(seconds: 2) }
+
+    /// Returns the facts after the greeting; nil if the process has ended, or has executed another program.
+    func confirmedFacts() -> ProgramFacts? {
+        // A program without an identity needs no confirmation.
+        guard (try? facts.verifiedPath()) != nil else { return facts }
+        do throws(Errno) {
+            try socket.send([ProgramFacts.confirmation])
+            return try socket.receive(byteCount: 1, until: Self.deadline) == [1] ? facts : nil
         } catch {
             return nil
         }

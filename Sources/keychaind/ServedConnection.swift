@@ -52,32 +52,6 @@ private final class KeychainUse {
     }
 }
 
-/// What is known about the program of a connection before the greeting, and after it.
-///
-/// The nonce of the greeting comes back from the process that has the number of the one that connected. If the handle was opened before, and
-/// that process has not ended since, it is the process of the handle. If it has executed another program meanwhile, that has not sent the nonce.
-private struct ProgramInspection {
-    private let process: ProcessHandle
-    private let inspector: ProgramInspector
-    private let facts: ProgramFacts
-
-    /// Returns nil if nothing can be found out.
-    init?(ofProcess id: Int32, _ inspector: ProgramInspector?) {
-        guard let inspector, let process = try? ProcessHandle(ofProcess: id), let facts = inspector.facts(of: process) else { return nil }
-        self.process = process
-        self.inspector = inspector
-        self.facts = facts
-    }
-
-    /// Returns the facts after the greeting; throws if they are not those of the same program any more.
-    func confirmedFacts() throws(MessageChannel.Failure) -> ProgramFacts {
-        // A program that was not identified before is not identified now.
-        guard (try? facts.verifiedPath()) != nil else { return facts }
-        guard let present = inspector.facts(of: process), present.isOfSameExecution(as: facts) else { throw .malformed }
-        return present
-    }
-}
-
 /// A connection of a program, served by a thread of its own: a call that waits, for example for a slow disk, keeps only its caller waiting.
 final class ServedConnection: Sendable {
     /// What the connection does, for the limits of its user.
@@ -122,9 +96,13 @@ final class ServedConnection: Sendable {
     func serve(_ services: SharedServices, mayObserve: () -> Bool, endOthers: @escaping (_ userID: UInt32) -> Void) {
         var buffer = MessageChannel.Buffer()
         do throws(MessageChannel.Failure) {
-            let inspection = ProgramInspection(ofProcess: peer.processID, services.inspector)
+            var inspection = services.inspector?.inspect(process: peer.processID)
             let (declared, storeID, realGroupID) = try greet(&buffer)
-            let program = try inspection?.confirmedFacts()
+            let program = inspection?.confirmedFacts()
+            // Not to be served without its identity: it would not find what it has stored with it.
+            guard inspection == nil || program != nil else { throw .malformed }
+            // keychain-peer waits for its end.
+            inspection = nil
             let use = KeychainUse(services, userID: peer.userID, storeID: storeID)
             let identity: PeerIdentity
             let entitlements: Entitlements

@@ -9,7 +9,6 @@ struct ProgramFactsTests {
         var facts = ProgramFacts()
         facts.executedFile = ProgramFacts.File(device: 1, inode: 2)
         facts.fileAtPath = facts.executedFile
-        facts.stackAddress = 3
         facts.path = "/usr/bin/deploy"
         (facts.isFileOfRoot, facts.areDirectoriesOfRoot, facts.isOutsideOfContainers, facts.isMappedCodeOfRoot) = (true, true, true, true)
         (facts.isOnMountOfUser, facts.isTraced) = (false, false)
@@ -42,7 +41,7 @@ struct ProgramFactsTests {
             return lacking
         }
         for change: (inout ProgramFacts) -> Void in [
-            { $0.executedFile = nil }, { $0.fileAtPath = nil }, { $0.stackAddress = nil }, { $0.path = nil },
+            { $0.executedFile = nil }, { $0.fileAtPath = nil }, { $0.path = nil },
         ] {
             var lacking = facts
             change(&lacking)
@@ -80,7 +79,7 @@ struct ProgramFactsTests {
                 count += 1
             }
         }
-        #expect(count == 64 * 10)
+        #expect(count == 64 * 9)
     }
 
     @Test(
@@ -99,15 +98,6 @@ struct ProgramFactsTests {
         "Programs whose names begin like that of an interpreter have one", arguments: ["/usr/bin/nodelay", "/usr/bin/shred", "/usr/bin/gh"])
     func notInterpreter(path: String) {
         #expect(Self.identity(Self.changed { $0.path = path }) == .program(path))
-    }
-
-    @Test("Another file, or the same file executed again, is another execution")
-    func execution() {
-        #expect(Self.verified.isOfSameExecution(as: Self.verified))
-        #expect(!Self.verified.isOfSameExecution(as: Self.changed { $0.executedFile?.inode = 9 }))
-        #expect(!Self.verified.isOfSameExecution(as: Self.changed { $0.stackAddress = 9 }))
-        let unknown = Self.changed { $0.stackAddress = nil }
-        #expect(!unknown.isOfSameExecution(as: unknown))
     }
 
     // MARK: Access groups

@@ -57,6 +57,16 @@ struct VerifiedProgramTests {
         #expect(try machine.run([machine.plainProgram], ["set", "note", "his"]) == "stored")
     }
 
+    @Test("While keychain-peer does not answer no program is identified by its file, and the others are served as before")
+    func stoppedInspector() throws {
+        let machine = try Machine()
+        let inspector = try #require(machine.inspectorProcess)
+        inspector.send(signal: SIGSTOP)
+        #expect(try machine.run([Machine.installedProgram], ["identity"]) == Self.unidentified)
+        inspector.send(signal: SIGCONT)
+        #expect(try machine.run([Machine.installedProgram], ["identity"]) == Self.identified)
+    }
+
     @Test("What a program stores in its own group is absent for the other programs of its user")
     func ownGroup() throws {
         let machine = try Machine()
@@ -85,7 +95,9 @@ struct VerifiedProgramTests {
     func execution() throws {
         let machine = try Machine()
         func connecting(_ first: String, executing second: String) throws -> String {
-            try machine.execute([first, "execute-after-connecting", machine.socket, second], as: Machine.alice).output
+            // Each execution of one program has its memory at the same addresses.
+            let setarch = ["/usr/bin/setarch", "-R"]
+            return try machine.execute(setarch + [first, "execute-after-connecting", machine.socket, second], as: Machine.alice).output
         }
         #expect(try connecting(machine.plainProgram, executing: Machine.installedProgram) == "level 0 any\n")
         #expect(try connecting(Machine.installedProgram, executing: machine.plainProgram) == "closed\n")

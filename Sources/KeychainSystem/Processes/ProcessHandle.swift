@@ -59,3 +59,24 @@ package struct ProcessFile {
         return nil
     }
 }
+
+/// The execution of one program by a process, from its beginning to the next one.
+package final class ProgramExecution: Sendable {
+    /// The memory of the program: the kernel gives another one to the next program, also if that is the same file.
+    private let memory: OpenFile
+
+    /// The execution that goes on now.
+    package init(ofProcess id: Int32) throws(Errno) {
+        memory = try OpenFile("/proc/\(id)/maps", .read)
+    }
+
+    /// The lines of /proc/PID/maps; nil if they cannot be read, or have more than 4 MiB.
+    package func mappings() -> [UInt8]? { try? memory.descriptor.readToEnd(byteLimit: 4 << 20) }
+
+    /// Whether the process has neither ended nor executed another program.
+    package var goesOn: Bool {
+        var byte: [UInt8] = [0]
+        // Nothing can be read of memory that is gone.
+        return (try? memory.descriptor.read(into: &byte, at: 0)) == 1
+    }
+}

@@ -2,7 +2,8 @@
 internal import CKeychainShims
 internal import Glibc
 
-/// A connection on which one process asks another one about a third: a packet with the handle of a process, and a packet with the answer.
+/// A connection on which one process asks another one about a third: a packet with the handle of a process, and one packet for each further question and
+/// answer.
 package final class InspectionSocket: Sendable {
     private let descriptor: FileDescriptor
 
@@ -18,7 +19,7 @@ package final class InspectionSocket: Sendable {
 
     deinit { _ = Glibc.close(descriptor.rawValue) }
 
-    /// Sends a handle; the first packet of a connection never waits.
+    /// Sends a handle, without waiting.
     package func send(_ handle: ProcessHandle) throws(Errno) {
         let code = keychain_descriptor_send(descriptor.rawValue, handle.descriptor.rawValue)
         guard code == 0 else { throw Errno(rawValue: code) }
@@ -29,23 +30,23 @@ package final class InspectionSocket: Sendable {
         return ProcessHandle(adopting: try Errno.check { keychain_descriptor_receive(descriptor.rawValue) })
     }
 
-    /// Sends the answer; the first packet of a connection never waits.
-    package func send(_ answer: [UInt8]) throws(Errno) {
+    /// Sends a packet, without waiting.
+    package func send(_ packet: [UInt8]) throws(Errno) {
         // The array outlives the call.
-        guard unsafe Glibc.send(descriptor.rawValue, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) == answer.count else {
+        guard unsafe Glibc.send(descriptor.rawValue, packet, packet.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) == packet.count else {
             throw .current
         }
     }
 
-    /// Receives an answer of that many bytes; throws `.badMessage` for every other one, and at the end of the connection.
-    package func receiveAnswer(byteCount: Int, until deadline: Deadline) throws(Errno) -> [UInt8] {
+    /// Receives a packet of that many bytes; throws `.badMessage` for every other one, and at the end of the connection.
+    package func receive(byteCount: Int, until deadline: Deadline) throws(Errno) -> [UInt8] {
         try waitForPacket(until: deadline)
-        var answer = [UInt8](repeating: 0, count: byteCount)
+        var packet = [UInt8](repeating: 0, count: byteCount)
         // As many bytes as the array has. The result is the size of the packet, also if that is larger.
-        let count = unsafe recv(descriptor.rawValue, &answer, byteCount, Int32(MSG_DONTWAIT | MSG_TRUNC))
+        let count = unsafe recv(descriptor.rawValue, &packet, byteCount, Int32(MSG_DONTWAIT | MSG_TRUNC))
         guard count >= 0 else { throw .current }
         guard count == byteCount else { throw .badMessage }
-        return answer
+        return packet
     }
 
     private func waitForPacket(until deadline: Deadline) throws(Errno) {
