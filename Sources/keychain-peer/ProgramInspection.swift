@@ -53,9 +53,10 @@ extension ProgramFacts {
     /// `executed` is the file of the program. Each file must be the one that this process sees at its path. Source: proc_pid_maps(5).
     static func isCodeOfRoot(_ mappings: [UInt8], of executed: FileStatus, at path: String) -> Bool {
         var mapped: Set<Mapping> = []
-        for line in mappings.split(separator: UInt8(ascii: "\n")) {
+        for line in mappings.split(separator: UInt8(ascii: "\n")) where Mapping.isCode(line) {
             guard let mapping = Mapping(line) else { return false }
-            if mapping.isCodeOfFile { mapped.insert(mapping) }
+            // Memory without a file, and the kernel's own code, have no inode.
+            if mapping.inode != 0 { mapped.insert(mapping) }
         }
         // Some file systems show other numbers of their devices here than to stat(2), the same one for all files of a device.
         let ownDevice = mapped.first { $0.path == path && $0.inode == executed.identity.inode }?.device
@@ -69,23 +70,28 @@ extension ProgramFacts {
 
     /// A line of /proc/PID/maps.
     private struct Mapping: Hashable {
-        let isCodeOfFile: Bool
         let device: UInt64
         let inode: UInt64
         let path: String
 
-        init?(_ line: some Collection<UInt8>) {
-            let words = line.split(separator: UInt8(ascii: " "), maxSplits: 5).map { String(decoding: $0, as: UTF8.self) }
-            guard words.count >= 5, words[1].utf8.count == 4, let inode = UInt64(words[4]) else { return nil }
-            let numbers = words[3].split(separator: ":").compactMap { UInt64($0, radix: 16) }
-            guard numbers.count == 2 else { return nil }
-            // Memory without a file, and the kernel's own code, have no inode.
-            isCodeOfFile = words[1].contains("x") && inode != 0
+        /// Whether the memory can be executed, or the line is no mapping; most lines are none of both.
+        static func isCode(_ line: ArraySlice<UInt8>) -> Bool {
+            guard let space = line.firstIndex(of: UInt8(ascii: " ")), space + 3 < line.endIndex else { return true }
+            return line[space + 3] != UInt8(ascii: "-")
+        }
+
+        /// Returns nil if the line is no mapping.
+        init?(_ line: ArraySlice<UInt8>) {
+            let words = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
+            guard words.count >= 5, words[1].count == 4 else { return nil }
+            let text = words[3...].map { String(decoding: $0, as: UTF8.self) }
+            let numbers = text[0].split(separator: ":").compactMap { UInt64($0, radix: 16) }
+            guard let inode = UInt64(text[1]), numbers.count == 2 else { return nil }
             // As makedev(3) does it.
             let (major, minor) = (numbers[0], numbers[1])
             device = (major & 0xFFF) << 8 | (major & ~0xFFF) << 32 | minor & 0xFF | (minor & ~0xFF) << 12
             self.inode = inode
-            path = words.count > 5 ? String(words[5].drop { $0 == " " }) : ""
+            path = text.count > 2 ? String(text[2].drop { $0 == " " }) : ""
         }
     }
 }
