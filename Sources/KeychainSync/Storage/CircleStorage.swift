@@ -78,10 +78,11 @@ private final class StorageCall<Value: Sendable>: Sendable {
     }
 
     private func start() {
-        let deadline = StorageDeadline.calls.begin { [self] in
-            end(.failure(SyncStorageError(.unavailable, "the storage has not answered for \(StorageDeadline.seconds) seconds")))
-        }
         Task { [self] in
+            // Now, and not before there was a thread for this task.
+            let deadline = StorageDeadline.calls.begin { [self] in
+                end(.failure(SyncStorageError(.unavailable, "the storage has not answered for \(StorageDeadline.seconds) seconds")))
+            }
             await perform()
             StorageDeadline.calls.end(deadline)
         }
