@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import KeychainCore
 import KeychainPeers
+import KeychainSystem
 import Testing
 
 @Suite("Who a program is, from what the kernel says about it")
@@ -87,5 +89,27 @@ struct PeerTests {
     @Test("The groups of synchronization itself are never given")
     func synchronization() {
         #expect(Self.groups(.anyProgram, declaring: ["keychain-sync.circle"]) == ["app"])
+    }
+}
+
+@Suite("A connection between two processes")
+struct PacketSocketTests {
+    @Test("It is readable while there is a packet, which looking does not take, and at its end")
+    func readability() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0)
+        let socket = try PacketSocket(adopting: ends[0])
+        var found = [socket.isReadable]
+        do {
+            let other = try PacketSocket(adopting: ends[1])
+            try other.send([1], until: .after(seconds: 60))
+            found += [socket.isReadable, socket.isReadable]
+            var buffer: [UInt8] = [0, 0]
+            let received = try socket.receive(into: &buffer, until: .after(seconds: 60))
+            #expect(received?.byteCount == 1)
+            found.append(socket.isReadable)
+        }
+        found.append(socket.isReadable)
+        #expect(found == [false, true, true, false, true])
     }
 }

@@ -259,10 +259,33 @@ struct WaitTests {
         bench.put(0, 1, date: 5, value: 1)
         try bench.run(0)
         bench.now -= 100_000
+        // Without a listing.
+        try bench.step(0, .appeared([]))
+        #expect(bench.machines[0].ledger.state.pending.count == 1)
         try bench.run(0)
         #expect(bench.machines[0].ledger.state.pending.count == 1)
         bench.now += 3_600
         try bench.exchange([0, 1])
         #expect(bench.value(1, 1) == 1)
+    }
+
+    /// The machine is restored from a snapshot that is older than the checkpoint.
+    @Test("A batch whose predecessor is in a checkpoint only keeps a device neither from sealing nor from absorbing the checkpoint")
+    func predecessorInCheckpoint() throws {
+        var bench = try EngineBench()
+        bench.put(0, 1, date: 5, value: 1)
+        try bench.exchange([0, 1])
+        let snapshot = bench.machines[0].ledger.state
+        bench.put(0, 2, date: 6, value: 2)
+        try bench.exchange([0, 1])
+        try bench.replaceBatchesByCheckpoint(of: 1)
+        bench.put(0, 3, date: 7, value: 3)
+        try bench.run(0)
+        bench.restore(0, to: snapshot)
+        bench.put(0, 4, date: 8, value: 4)
+        for _ in 0..<2 { try bench.exchange([0, 1]) }
+        for device in 0...1 {
+            for name in 1...4 { #expect(bench.value(device, name) == UInt64(name), "\(device), \(name)") }
+        }
     }
 }

@@ -76,7 +76,7 @@ package final class DaemonConnection: Sendable {
         } catch {
             return .notSent(error)
         }
-        // A write waits for the disk, and a prompt for a person.
+        // All others wait for the disk, a key derivation, or a person.
         if request.call.isRepeatable { activeWait.withLock { $0.wait(for: channel) } }
         return buffer.withLock { buffer in
             do throws(MessageChannel.Failure) {

@@ -85,8 +85,8 @@ actor AgentLoop {
             guard callCount == 0 else { continue }
             await storeAlarms()
             if isStopping {
-                // If it fails, the next agent creates them again.
-                if await host.hasUnrecordedCreations { try? await step([]) }
+                // If it fails, the next agent creates them again. Whatever else has to be done is found by it, too.
+                if await host.hasUnrecordedCreations { _ = try? await host.step([]) }
                 return
             }
             // An agent that is started again after its device was removed says so, too.

@@ -20,10 +20,14 @@ package final class BlockingCalls: Sendable {
         }
     }
 
-    /// A thread that waits for its next call.
-    private final class IdleThread: Sendable {
+    /// A thread with its present or its next call.
+    private final class Worker: Sendable {
         let semaphore = DispatchSemaphore(value: 0)
-        let call = Mutex<Call?>(nil)
+        let call: Mutex<Call?>
+
+        init(_ call: Call) {
+            self.call = Mutex(call)
+        }
     }
 
     private struct State {
@@ -31,18 +35,21 @@ package final class BlockingCalls: Sendable {
         var running: Set<ObjectIdentifier> = []
         /// The running calls whose deadline is over.
         var hanging: Set<ObjectIdentifier> = []
-        var idle: [IdleThread] = []
+        /// Those that wait for their next call.
+        var idle: [Worker] = []
     }
 
-    /// How long a thread waits for its next call: an agent that uses a folder looks at it every five seconds.
-    private static let idleSeconds = 10
-
     private let threadLimit: Int
+    private let idleMilliseconds: Int
     private let deadlines: CallDeadlines
     private let state = Mutex(State())
 
-    package init(threadLimit: Int = 4, deadlineNanoseconds: UInt64 = 30_000_000_000) {
+    /// `idleMilliseconds`: how long a thread waits for its next call.
+    ///
+    /// An agent that uses a folder looks at it every five seconds.
+    package init(threadLimit: Int = 4, deadlineNanoseconds: UInt64 = 30_000_000_000, idleMilliseconds: Int = 10_000) {
         self.threadLimit = threadLimit
+        self.idleMilliseconds = idleMilliseconds
         deadlines = CallDeadlines(nanoseconds: deadlineNanoseconds)
     }
 
@@ -70,7 +77,7 @@ package final class BlockingCalls: Sendable {
     /// Gives a call to a thread, or lets it wait for one.
     private func begin(_ call: Call, _ path: String) {
         enum Decision {
-            case give(IdleThread)
+            case give(Worker)
             case start, wait, refuse
         }
         let decision = state.withLock { state -> Decision in
@@ -80,48 +87,46 @@ package final class BlockingCalls: Sendable {
                 return .wait
             }
             state.running.insert(ObjectIdentifier(call))
-            guard let thread = state.idle.popLast() else { return .start }
-            thread.call.withLock { $0 = call }
-            return .give(thread)
+            guard let worker = state.idle.popLast() else { return .start }
+            worker.call.withLock { $0 = call }
+            return .give(worker)
         }
         switch decision {
-        case .give(let thread): thread.semaphore.signal()
+        case .give(let worker): worker.semaphore.signal()
         case .wait: break
         case .refuse: call.fail(Self.noAnswer(path))
         case .start:
-            guard !BackgroundThread.start({ [self] in runAll(from: call) }) else { return }
+            let worker = Worker(call)
+            guard !BackgroundThread.start({ [self] in run(worker) }) else { return }
             state.withLock { state in _ = state.running.remove(ObjectIdentifier(call)) }
             call.fail(SyncStorageError(.failed, "no thread is available to access \(path)"))
         }
     }
 
     /// Runs a call, then those that wait, and then those that come until none has come for a while.
-    private func runAll(from first: Call) {
-        var next: Call? = first
-        while let call = next {
-            call.run()
-            next = self.next(after: call)
+    private func run(_ worker: Worker) {
+        while let hasNext = runCall(of: worker) {
+            guard !hasNext else { continue }
+            _ = worker.semaphore.wait(timeout: .now() + .milliseconds(idleMilliseconds))
+            state.withLock { $0.idle.removeAll { $0 === worker } }
         }
     }
 
-    private func next(after call: Call) -> Call? {
-        let thread = IdleThread()
-        let following = state.withLock { state -> Call? in
+    /// Runs the call of a thread, which keeps nothing of it; returns whether it has another one, or nil if it had none.
+    private func runCall(of worker: Worker) -> Bool? {
+        guard let call = worker.call.withLock({ $0.take() }) else { return nil }
+        call.run()
+        return state.withLock { state in
             state.running.remove(ObjectIdentifier(call))
             state.hanging.remove(ObjectIdentifier(call))
             guard !state.waiting.isEmpty else {
-                state.idle.append(thread)
-                return nil
+                state.idle.append(worker)
+                return false
             }
             let following = state.waiting.removeFirst()
             state.running.insert(ObjectIdentifier(following))
-            return following
-        }
-        if let following { return following }
-        _ = thread.semaphore.wait(timeout: .now() + .seconds(Self.idleSeconds))
-        return state.withLock { state in
-            state.idle.removeAll { $0 === thread }
-            return thread.call.withLock { $0.take() }
+            worker.call.withLock { $0 = following }
+            return true
         }
     }
 
@@ -195,7 +200,8 @@ package final class CallDeadlines: Sendable {
             state.calls[state.lastIdentifier] = (.after(nanoseconds: nanoseconds), expire)
             return (state.lastIdentifier, !state.isWatched)
         }
-        if isFirst { Task { await watch() } }
+        // Not with what belongs to the task of the first call.
+        if isFirst { Task.detached { await self.watch() } }
         return identifier
     }
 

@@ -53,16 +53,29 @@ extension EngineStep {
         guard !engine.memory.unread.own.isEmpty else { return [] }
         guard engine.memory.reading.isEmpty else { return nil }
         var unreadable: [ListedBatch] = []
+        var withoutPredecessor: [ListedBatch] = []
         for batch in engine.memory.unread.own {
-            if engine.memory.unread.isReadable(batch.origin), !engine.memory.unread.isWaiting(batch) {
-                guard try isWanted(batch) else { continue }
-                guard isSetAside(batch.name) else { return nil }
-            } else if engine.memory.absorption?.covers(batch.origin) == true {
+            guard engine.memory.unread.isReadable(batch.origin), !engine.memory.unread.isWaiting(batch) else {
+                withoutPredecessor.append(batch)
                 continue
             }
+            guard try isWanted(batch) else { continue }
+            guard isSetAside(batch.name) else { return nil }
             unreadable.append(batch)
         }
-        return unreadable.sorted()
+        return (unreadable + notReplaced(withoutPredecessor)).sorted()
+    }
+
+    /// Returns the batches whose predecessors no checkpoint covers.
+    ///
+    /// A predecessor that is in a checkpoint only never comes, and checkpoints are absorbed once all local changes are sealed.
+    private func notReplaced(_ batches: [ListedBatch]) -> [ListedBatch] {
+        guard !batches.isEmpty else { return [] }
+        var logs = Set(batches.map(\.origin.log))
+        for checkpoint in engine.memory.checkpoints.values where !logs.isEmpty {
+            logs.subtract(checkpoint.coverage.lazy.map(\.log))
+        }
+        return batches.filter { logs.contains($0.origin.log) }
     }
 
     private static var longestWaitSeconds: Double { 3_600 }
@@ -104,7 +117,7 @@ extension EngineStep {
 
     /// A machine that was asleep has to look again: a wait ends only with statements that were listed after it was over.
     private mutating func isWaiting(since: Double) -> Bool {
-        let lastLook = engine.memory.statementsListedAt ?? now
+        let lastLook = min(engine.memory.statementsListedAt ?? now, now)
         guard lastLook - since < Self.longestWaitSeconds else { return false }
         effects.append(.wake(at: since + Self.longestWaitSeconds))
         return true

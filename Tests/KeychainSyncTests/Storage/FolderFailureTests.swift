@@ -267,6 +267,27 @@ struct BlockingCallTests {
         }
     }
 
+    @Test("A thread that ends because no call has come takes none with it")
+    func endingThreads() async throws {
+        let calls = BlockingCalls(threadLimit: 2, idleMilliseconds: 0)
+        for number in 0..<500 { #expect(try await calls.run(at: "/") { () throws(SyncStorageError) in number } == number) }
+    }
+
+    @Test("A thread keeps nothing of a call while it waits for the next one")
+    func release() async throws {
+        final class Content: Sendable {}
+        let calls = BlockingCalls(threadLimit: 1)
+        weak var content: Content?
+        do {
+            let made = Content()
+            content = made
+            try await calls.run(at: "/") { () throws(SyncStorageError) in withExtendedLifetime(made) {} }
+        }
+        let end = Deadline.after(seconds: 5)
+        while content != nil, !end.isOver { await Task.yield() }
+        #expect(content == nil)
+    }
+
     @Test("Each call ends at its deadline unless it has ended before, also one that begins after all others have ended")
     func deadlines() async throws {
         let deadlines = CallDeadlines(nanoseconds: 20_000_000)
