@@ -195,7 +195,7 @@ struct ArticleExamples {
     }
 
     #if !canImport(Darwin)
-    @Test("A program waits for an unlock by looking again after each change", .inMemoryKeychain, .timeLimit(.minutes(1)))
+    @Test("A program waits for an unlock by looking again after each change", .inMemoryKeychain, .timeLimit(.minutes(10)))
     func waiting() async throws {
         let vault = Valet.valet(with: "Druidia", accessibility: .whenUnlocked)
         try vault.setString("12345", forKey: "token")
@@ -278,7 +278,7 @@ struct ArticleExamples {
         #expect(try shared.string(forKey: "Skroob") == "12345")
     }
 
-    @Test("A password that is replaced is used", .inMemoryKeychain, .timeLimit(.minutes(1)))
+    @Test("A password that is replaced is used", .inMemoryKeychain, .timeLimit(.minutes(10)))
     func replacedPassword() async throws {
         let vault = Valet.valet(with: "server", accessibility: .afterFirstUnlock)
         try vault.setString("swordfish", forKey: "database-password")

@@ -13,7 +13,7 @@ import Testing
 import Valet
 
 /// ValetTests has the tests of one process.
-@Suite("Changes by other processes are reported", .blocking, .timeLimit(.minutes(2)))
+@Suite("Changes by other processes are reported", .blocking, .timeLimit(.minutes(10)))
 struct ChangeTests {
     /// A keychain, this process as the one that listens, and another one that writes.
     private final class Listener {

@@ -6,7 +6,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
-@Suite("Files of a keychain that are removed or replaced while a process uses it", .blocking, .timeLimit(.minutes(5)))
+@Suite("Files of a keychain that are removed or replaced while a process uses it", .blocking, .timeLimit(.minutes(10)))
 struct ReplacedFileTests {
     /// A process that keeps the keychain open.
     private struct Server {

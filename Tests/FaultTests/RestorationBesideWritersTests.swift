@@ -8,7 +8,8 @@ import Synchronization
 import Testing
 
 /// A process can be stopped, or wait for a slow disk, when its transaction is in the -wal file and not yet acknowledged.
-@Suite("A snapshot that is put back while another process is in the middle of a write", .blocking, .requiresStrace, .timeLimit(.minutes(5)))
+@Suite(
+    "A snapshot that is put back while another process is in the middle of a write", .blocking, .requiresStrace, .timeLimit(.minutes(10)))
 struct RestorationBesideWritersTests {
     /// If the restoration is killed after the -wal file has lost its name, the file is all that is left.
     @Test("The file that is kept has the other process's change itself, without its -wal file")

@@ -3,7 +3,7 @@ import Foundation
 import KeychainServices
 import Testing
 
-@Suite("Blocking calls", .timeLimit(.minutes(2)))
+@Suite("Blocking calls", .timeLimit(.minutes(10)))
 struct BlockingCallTests {
     /// The calls that ran, their order, and the maximum that ran concurrently.
     // Unchecked: `condition` guards the variables.

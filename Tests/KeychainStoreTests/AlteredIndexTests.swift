@@ -7,7 +7,7 @@ import KeychainTestSupport
 import Testing
 
 /// The index of the -wal file is in the -shm file, and nothing authenticates it.
-@Suite("An altered -shm file", .blocking, .timeLimit(.minutes(2)))
+@Suite("An altered -shm file", .blocking, .timeLimit(.minutes(10)))
 struct AlteredIndexTests {
     private static let headerByteCount = 32
     private static let frameByteCount = 24 + 4_096

@@ -98,7 +98,7 @@ struct ConcurrentStampTests {
         #expect(counts.last == 0)
     }
 
-    @Test("An opening does not wait for a process that holds the write lock for long", .timeLimit(.minutes(1)))
+    @Test("An opening does not wait for a process that holds the write lock for long", .timeLimit(.minutes(10)))
     func longWrite() throws {
         Self.run(#"touch "$1""#, directory.storePath)
         var count = 0

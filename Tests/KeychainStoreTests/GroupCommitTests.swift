@@ -84,7 +84,7 @@ struct ConcurrentWrites {
     }
 }
 
-@Suite("Group commit", .blocking, .timeLimit(.minutes(2)))
+@Suite("Group commit", .blocking, .timeLimit(.minutes(10)))
 struct SharedFlushTests {
     private typealias Write = ConcurrentWrites.Write
 

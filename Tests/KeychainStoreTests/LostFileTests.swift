@@ -10,7 +10,7 @@ import Testing
 /// Files that are removed or replaced while a store has them open.
 ///
 /// SQLite keeps the old files open, and everything that is written to them ends with the process.
-@Suite("Files that are removed or replaced while the store is open", .blocking, .timeLimit(.minutes(2)))
+@Suite("Files that are removed or replaced while the store is open", .blocking, .timeLimit(.minutes(10)))
 struct LostFileTests {
     private let directory: TemporaryDirectory
     private let store: SQLiteItemStore

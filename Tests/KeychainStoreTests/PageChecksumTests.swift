@@ -9,7 +9,7 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-@Suite("Page checksums", .blocking, .timeLimit(.minutes(2)))
+@Suite("Page checksums", .blocking, .timeLimit(.minutes(10)))
 struct PageChecksumTests {
     private static let pageByteCount = 4_096
     private static let contentByteCount = 4_080

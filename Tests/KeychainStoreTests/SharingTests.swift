@@ -8,7 +8,7 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-@Suite("Concurrent use of a store", .blocking, .timeLimit(.minutes(2)))
+@Suite("Concurrent use of a store", .blocking, .timeLimit(.minutes(10)))
 struct SharingTests {
     let directory: TemporaryDirectory
 

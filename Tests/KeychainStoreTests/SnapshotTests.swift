@@ -8,7 +8,7 @@ import KeychainTestSupport
 import Synchronization
 import Testing
 
-@Suite("A snapshot of a store", .blocking, .timeLimit(.minutes(2)))
+@Suite("A snapshot of a store", .blocking, .timeLimit(.minutes(10)))
 struct SnapshotTests {
     let directory: TemporaryDirectory
     let place: TemporaryDirectory
@@ -187,7 +187,7 @@ struct SnapshotTests {
     }
 }
 
-@Suite("A snapshot that replaces a store", .blocking, .timeLimit(.minutes(2)))
+@Suite("A snapshot that replaces a store", .blocking, .timeLimit(.minutes(10)))
 struct SnapshotRestorationTests {
     let directory: TemporaryDirectory
     let place: TemporaryDirectory

@@ -87,7 +87,7 @@ struct LogAtClosingTests {
 /// A -wal file that a killed process left behind.
 ///
 /// SQLite would treat the first damaged frame as the end of the file.
-@Suite("A damaged -wal file", .blocking, .timeLimit(.minutes(5)))
+@Suite("A damaged -wal file", .blocking, .timeLimit(.minutes(10)))
 struct LogDamageTests {
     private static let headerByteCount = 32
     private static let frameByteCount = 24 + 4_096

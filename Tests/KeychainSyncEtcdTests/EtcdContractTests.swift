@@ -6,7 +6,7 @@ import KeychainSyncEtcd
 import KeychainTestSupport
 import Testing
 
-@Suite("Objects in etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(5)))
+@Suite("Objects in etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(10)))
 struct EtcdContractTests {
     @Test("One server follows all rules of the storage contract")
     func contract() async throws {

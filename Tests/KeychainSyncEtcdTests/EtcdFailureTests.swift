@@ -7,7 +7,7 @@ import KeychainSyncEtcd
 import KeychainTestSupport
 import Testing
 
-@Suite("Failures of etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(5)))
+@Suite("Failures of etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(10)))
 struct EtcdFailureTests {
     @Test("Members that are down are passed over")
     func failover() async throws {

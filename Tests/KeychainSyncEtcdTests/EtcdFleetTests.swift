@@ -9,7 +9,7 @@ import KeychainSyncEtcd
 import KeychainTestSupport
 import Testing
 
-@Suite("Machines with a credential, through etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(2)))
+@Suite("Machines with a credential, through etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(10)))
 struct EtcdFleetTests {
     private let servers: EtcdServers
     private let directory: TemporaryDirectory

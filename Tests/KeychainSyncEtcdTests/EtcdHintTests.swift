@@ -8,7 +8,7 @@ import KeychainTestSupport
 import Testing
 
 /// Each test fails by its time limit if a hint is missing: the storage asks for the revision only after an hour.
-@Suite("Hints of changes in etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(2)))
+@Suite("Hints of changes in etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(10)))
 struct EtcdHintTests {
     @Test("A watch is resumed after the restart of its member")
     func resumed() async throws {

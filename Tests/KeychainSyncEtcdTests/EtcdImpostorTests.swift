@@ -11,7 +11,7 @@ import Testing
 @testable import KeychainSyncEtcd
 
 /// What a server can answer that is not etcd, or is in the hands of an attacker.
-@Suite("Servers that are not etcd", .timeLimit(.minutes(2)))
+@Suite("Servers that are not etcd", .timeLimit(.minutes(10)))
 struct EtcdImpostorTests {
     @Test("The message of a server cannot control a terminal, and is bounded")
     func message() async throws {

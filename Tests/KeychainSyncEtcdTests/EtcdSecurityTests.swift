@@ -7,7 +7,7 @@ import KeychainSyncEtcd
 import KeychainTestSupport
 import Testing
 
-@Suite("Users and certificates of etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(2)))
+@Suite("Users and certificates of etcd", .blocking, .requiresEtcd, .serialized, .timeLimit(.minutes(10)))
 struct EtcdSecurityTests {
     private func error(of storage: EtcdStorage) async -> SyncStorageError? {
         await storageError { () throws(SyncStorageError) in _ = try await storage.list("") }

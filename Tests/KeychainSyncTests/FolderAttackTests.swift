@@ -12,7 +12,7 @@ import Testing
 ///
 /// The numbers are those of the attacks that the design names. A8 (keys boxed for others) is in `HostileKeyTests` and KeybagTests' `CircleTests`, A12 (one
 /// ciphertext under two keys) in `HostileKeyTests`, A13 (false clocks) in `MergeTests` and the simulation, because these need members that cheat.
-@Suite("Attacks on a shared folder", .timeLimit(.minutes(5)))
+@Suite("Attacks on a shared folder", .timeLimit(.minutes(10)))
 struct FolderAttackTests {
     @Test("An altered or cut object is not believed, and the true one is read once it is back (A1)", arguments: Damage.allCases)
     func altered(_ damage: Damage) async throws {

@@ -9,7 +9,7 @@ import Testing
 import Valet
 import ValetConfiguration
 
-@Suite("Secrets as configuration", .inMemoryKeychain, .timeLimit(.minutes(1)))
+@Suite("Secrets as configuration", .inMemoryKeychain, .timeLimit(.minutes(10)))
 struct ValetProviderTests {
     private let valet = Valet.valet(with: "server", accessibility: .afterFirstUnlock)
 

@@ -85,7 +85,7 @@ private final class Gate: Sendable {
     }
 }
 
-@Suite("Asynchronous forms", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(2)))
+@Suite("Asynchronous forms", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
 struct AsynchronousValetTests {
     private let vault = Valet.valet(with: "asynchronous", accessibility: .whenUnlocked)
 
@@ -214,7 +214,7 @@ struct AsynchronousValetTests {
     }
 }
 
-@Suite("Renewing an expired value", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(2)))
+@Suite("Renewing an expired value", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
 struct RefreshTests {
     private struct ServerDown: Error {}
 

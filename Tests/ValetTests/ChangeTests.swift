@@ -8,7 +8,7 @@ import Testing
 @testable import Valet
 
 /// FaultTests has the tests with files and several processes.
-@Suite("A stream of changes", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(1)))
+@Suite("A stream of changes", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
 struct ChangeTests {
     private let vault = Valet.valet(with: "changes", accessibility: .whenUnlocked)
 

@@ -105,7 +105,7 @@ private struct DatabasePages {
     }
 }
 
-@Suite("Tables without an end", .blocking, .timeLimit(.minutes(5)))
+@Suite("Tables without an end", .blocking, .timeLimit(.minutes(10)))
 struct EndlessTableTests {
     /// Of a kilobyte each, so that the table has some forty pages.
     private static let itemCount = 120

@@ -96,7 +96,8 @@ struct FlushTests {
     }
 }
 
-@Suite("Group commits: threads share a flush, and none is acknowledged before it", .blocking, .timeLimit(.minutes(Scale.pick(5, full: 60))))
+@Suite(
+    "Group commits: threads share a flush, and none is acknowledged before it", .blocking, .timeLimit(.minutes(Scale.pick(10, full: 60))))
 struct SharedFlushTests {
     private static let (threadCount, count) = (8, Scale.pick(5, full: 25))
 

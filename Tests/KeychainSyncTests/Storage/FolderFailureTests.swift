@@ -82,7 +82,7 @@ struct MountedFolder {
     }
 }
 
-@Suite("A shared folder that fails", .blocking, .timeLimit(.minutes(5)))
+@Suite("A shared folder that fails", .blocking, .timeLimit(.minutes(10)))
 struct FolderFailureTests {
     private let name = SampleObjects.batch(1)
 
@@ -213,7 +213,7 @@ struct FolderFailureTests {
     }
 }
 
-@Suite("Calls that may hang", .timeLimit(.minutes(5)))
+@Suite("Calls that may hang", .timeLimit(.minutes(10)))
 struct BlockingCallTests {
     @Test("A call without an answer fails at its deadline, and further ones fail at once until it ends")
     func hanging() async throws {

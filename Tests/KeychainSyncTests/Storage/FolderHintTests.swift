@@ -40,7 +40,7 @@ private actor ManualPauses {
     }
 }
 
-@Suite("Hints about changes in a shared folder", .timeLimit(.minutes(5)))
+@Suite("Hints about changes in a shared folder", .timeLimit(.minutes(10)))
 struct FolderHintTests {
     @Test("Objects of another process give hints, also in new directories", arguments: [true, false])
     func otherProcess(isLocal: Bool) async throws {

@@ -51,7 +51,7 @@ func storageError(_ body: () async throws(SyncStorageError) -> Void) async -> Sy
     }
 }
 
-@Suite("The storage contract", .timeLimit(.minutes(5)))
+@Suite("The storage contract", .timeLimit(.minutes(10)))
 struct StorageContractTests {
     @Test("A storage in memory follows the rule", arguments: SyncStorageContract.rules)
     func inMemory(rule: SyncStorageContract) async {
@@ -107,7 +107,7 @@ struct StorageContractTests {
     }
 }
 
-@Suite("Foreign files in a shared folder", .timeLimit(.minutes(5)))
+@Suite("Foreign files in a shared folder", .timeLimit(.minutes(10)))
 struct ForeignFileTests {
     private let name = SampleObjects.batch(7)
 

@@ -80,7 +80,7 @@ private final class SimulatedDeviceStorage: SyncStorage {
     func changes() -> AsyncStream<SyncStorageChange> { AsyncStream { _ in } }
 }
 
-@Suite("The storage of the simulation", .timeLimit(.minutes(1)))
+@Suite("The storage of the simulation", .timeLimit(.minutes(10)))
 struct SimulatedStorageTests {
     @Test("It follows the rules about objects that real storages follow", arguments: SyncStorageContract.objectRules)
     func contract(rule: SyncStorageContract) async {
