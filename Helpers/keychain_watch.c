@@ -21,6 +21,7 @@
 enum {
     // After a lock that has failed.
     retry_microseconds = 5000000,
+    longest_idle_seconds = 31536000,
     largest_path_byte_count = 256,
     // Requests to lock that arrive before the sessions are read; with more, all keychains are locked.
     largest_request_count = 16,
@@ -254,13 +255,19 @@ static void evaluate(struct watch *watch) {
 
 // Locks the keychains of the users whose sessions were asked to lock.
 static void perform_requests(struct watch *watch) {
+    size_t kept = 0;
     for (size_t request = 0; request < watch->request_count; request++) {
+        bool is_performed = true;
         for (size_t index = 0; index < watch->session_count; index++) {
             const struct session *session = &watch->sessions[index];
-            if (strcmp(session->path, watch->requests[request]) == 0) lock_keychains(watch, &session->user);
+            if (strcmp(session->path, watch->requests[request]) == 0 && !lock_keychains(watch, &session->user)) is_performed = false;
         }
+        if (is_performed) continue;
+        if (kept != request) strcpy(watch->requests[kept], watch->requests[request]);
+        kept++;
     }
-    watch->request_count = 0;
+    watch->request_count = kept;
+    if (kept != 0) schedule_round(watch, now_microseconds() + retry_microseconds);
 }
 
 // MARK: Signals
@@ -328,10 +335,9 @@ static bool process_message(struct watch *watch) {
 
 // Does what the last message requires, or the time.
 static void perform_round(struct watch *watch) {
-    if (watch->will_sleep || watch->locks_all) {
-        lock_keychains(watch, NULL);
-        watch->locks_all = false;
-    }
+    bool is_due = watch->next_round != 0 && watch->next_round <= now_microseconds();
+    // What has failed before the system sleeps is tried again, at the latest when it wakes up.
+    if (watch->will_sleep || (watch->locks_all && (watch->is_changed || is_due))) watch->locks_all = !lock_keychains(watch, NULL);
     if (watch->will_sleep) {
         watch->will_sleep = false;
         if (watch->inhibitor >= 0) close(watch->inhibitor);
@@ -341,12 +347,13 @@ static void perform_round(struct watch *watch) {
         watch->has_slept = false;
         inhibit_sleep(watch);
     }
-    if (watch->is_changed || (watch->next_round != 0 && watch->next_round <= now_microseconds())) {
+    if (watch->is_changed || is_due) {
         watch->is_changed = false;
         read_sessions(watch);
         evaluate(watch);
         perform_requests(watch);
     }
+    if (watch->locks_all) schedule_round(watch, now_microseconds() + retry_microseconds);
 }
 
 // Waits for a message, the end of keychaind, or the time at which something is due.
@@ -376,8 +383,10 @@ int main(int argc, char **argv) {
         if (strncmp(argv[index], "--socket=", 9) == 0) {
             watch.socket_path = argv[index] + 9;
         } else if (strncmp(argv[index], "--idle=", 7) == 0) {
-            watch.idle_microseconds = strtoul(argv[index] + 7, &end, 10) * 1000000;
-            if (end == argv[index] + 7 || *end != 0) fail("--idle must be a number of seconds");
+            unsigned long seconds = strtoul(argv[index] + 7, &end, 10);
+            if (argv[index][7] < '0' || argv[index][7] > '9' || *end != 0 || seconds > longest_idle_seconds)
+                fail("--idle must be a number of seconds up to %d", longest_idle_seconds);
+            watch.idle_microseconds = (uint64_t)seconds * 1000000;
         } else if (strncmp(argv[index], "--timeout=", 10) == 0) {
             watch.timeout_milliseconds = parse_seconds(argv[index] + 10);
             if (watch.timeout_milliseconds == 0) fail("--timeout must be from 1 to 60 seconds");
@@ -391,9 +400,10 @@ int main(int argc, char **argv) {
     // Before the sessions are read, so that no change is missed.
     subscribe(&watch);
     inhibit_sleep(&watch);
-    announce(&watch);
     watch.is_changed = true;
     perform_round(&watch);
+    // Not before logind has answered: while it does not, this program ends and is started again, and nobody watches.
+    announce(&watch);
     sd_notify(0, "READY=1");
     uint64_t watchdog_microseconds = 0;
     sd_watchdog_enabled(0, &watchdog_microseconds);

@@ -132,6 +132,19 @@ struct SessionWatchTests {
         }
     }
 
+    @Test("While logind does not answer, all keychains are locked, however often the watcher is started again")
+    func watcherWithoutLogind() throws {
+        let machine = try WatchedMachine(timeoutSeconds: 1)
+        let watch = try machine.startWatch()
+        try machine.logind("end")
+        #expect(try watch.waitUntilEnded() == .exited(1))
+        let isLocked = waitUntil {
+            _ = try? machine.makeWatch().waitUntilEnded()
+            return (try? machine.isUnlocked()) == false
+        }
+        #expect(isLocked)
+    }
+
     @Test("The watcher ends with logind, with the bus, and with keychaind", arguments: ["logind", "bus", "keychaind"])
     func lostService(name: String) throws {
         let machine = try WatchedMachine()
@@ -198,12 +211,16 @@ private final class WatchedMachine {
     /// Starts keychain-watch, and returns when it watches.
     @discardableResult
     func startWatch(_ options: String...) throws -> ChildProcess {
-        let watch = try ChildProcess(
-            try WatchProgram.path.get(), ["--socket=" + service.path, "--timeout=60"] + options,
-            environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
+        let watch = try makeWatch(options)
         self.watch = watch
         try settle()
         return watch
+    }
+
+    func makeWatch(_ options: [String] = []) throws -> ChildProcess {
+        try ChildProcess(
+            try WatchProgram.path.get(), ["--socket=" + service.path, "--timeout=60"] + options,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
     }
 
     /// Returns when the watcher has done what logind has reported before.
