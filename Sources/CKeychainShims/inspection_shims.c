@@ -42,19 +42,23 @@ int keychain_descriptor_send(int socket, int descriptor) {
 }
 
 int keychain_descriptor_receive(int socket) {
-    /* The kernel closes the descriptors for which there is no room. */
+    /* The kernel closes the descriptors for which there is no room. There may be room for two. */
     union descriptor_control control;
     unsigned char bytes[2];
     struct iovec part = {bytes, sizeof bytes};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (received < 0) return -1;
-    int descriptor = -1;
+    int descriptor = -1, count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof descriptor))
-            memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        for (size_t offset = 0; header->cmsg_len >= CMSG_LEN(offset + sizeof descriptor); offset += sizeof descriptor) {
+            if (descriptor >= 0) (void)close(descriptor);
+            memcpy(&descriptor, CMSG_DATA(header) + offset, sizeof descriptor);
+            count++;
+        }
     }
-    if (received == 1 && bytes[0] == 1 && descriptor >= 0 && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) return descriptor;
+    if (received == 1 && bytes[0] == 1 && count == 1 && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) return descriptor;
     if (descriptor >= 0) (void)close(descriptor);
     errno = EBADMSG;
     return -1;

@@ -32,7 +32,8 @@ package enum PeerIdentity: Hashable, Sendable {
         case .anyProgram, .program:
             let own = ownGroup
             let isAvailable = { (group: String) in
-                group == own || !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group)
+                own.map { $0.utf8.elementsEqual(group.utf8) } ?? false
+                    || !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group)
             }
             var groups = declared.accessGroups.filter(isAvailable)
             // After those that it declares: the default group stays that of the items that the program has stored before it was verified.
@@ -53,7 +54,9 @@ package enum PeerIdentity: Hashable, Sendable {
     package func requireGroups(of declared: Entitlements, _ facts: PeerFacts) throws(KeychainFailure) {
         if case .programGroup = self { return }
         let own = ownGroup
-        let foreign = declared.accessGroups.first { $0.utf8.starts(with: Self.programPrefix.utf8) && $0 != own }
+        let foreign = declared.accessGroups.first {
+            $0.utf8.starts(with: Self.programPrefix.utf8) && !$0.utf8.elementsEqual((own ?? "").utf8)
+        }
         guard let foreign else { return }
         let reason: String
         if case .program(let path) = self {

@@ -130,12 +130,15 @@ extension ProgramFacts {
 private enum Interpreters {
     /// Names without the versions at their end.
     private static let names: Set<String> = [
-        "ash", "awk", "bash", "beam.smp", "bun", "busybox", "csh", "dash", "dart", "deno", "dotnet", "electron", "emacs", "env", "expect",
+        "ash", "awk", "bash", "beam.smp", "bun", "busybox", "csh", "dash", "dart", "deno", "dotnet", "electron", "elvish", "emacs", "env",
+        "expect",
         "fish", "gawk", "gdb", "gjs", "gjs-console", "guile", "java", "js", "julia", "ksh", "lldb", "lua", "luajit", "mawk", "mksh", "mono",
-        "mono-sgen", "node", "nodejs", "nvim", "ocamlrun", "octave", "perl", "php", "php-cgi", "pypy", "python", "qml", "racket", "rbash",
-        "ruby", "sbcl", "sh", "swift-frontend", "tclsh", "tcsh", "toybox", "vim", "wine", "wine-preloader", "wish", "zsh",
+        "mono-sgen", "node", "nodejs", "nu", "nvim", "ocamlrun", "octave", "perl", "php", "pwsh", "pypy", "python", "qml", "R", "racket",
+        "rbash",
+        "ruby", "sbcl", "sh", "sqlite3", "swift-frontend", "tclsh", "tcsh", "toybox", "vim", "wine", "wine-preloader", "wish", "yash",
+        "zsh",
     ]
-    private static let prefixes = ["emacs-", "ld-", "python3", "qemu-", "vim."]
+    private static let prefixes = ["emacs-", "ld-", "luajit-", "php", "python3", "qemu-", "valgrind", "vim."]
 
     static func contains(_ path: String) -> Bool {
         let name = String(path.split(separator: "/").last ?? "")

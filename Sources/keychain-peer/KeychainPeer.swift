@@ -82,13 +82,15 @@ private final class Inspections: Sendable {
         else { return try socket.send(ProgramFacts().encoded) }
         guard admit(user) else { return }
         defer { remove(user) }
-        let facts = ProgramFacts(ofProcess: process, execution)
+        let facts = ProgramFacts(ofProcess: process)
         // After everything was read: it was about this program, and the number belonged to the process.
         let isValid = execution.goesOn && !handle.hasEnded
         try socket.send((isValid ? facts : ProgramFacts()).encoded)
         // More than a program may take for its greeting.
         guard try socket.receive(byteCount: 1, until: .after(seconds: 10)) == [ProgramFacts.confirmation] else { return }
-        try socket.send([execution.goesOn && !handle.hasEnded ? 1 : 0])
+        // The memory may be that of a child process too, which has not executed another program when its parent has.
+        let isSame = ProgramFacts(ofProcess: process) == facts && execution.goesOn && !handle.hasEnded
+        try socket.send([isSame ? 1 : 0])
     }
 
     private func admit(_ user: UInt32) -> Bool {

@@ -7,7 +7,7 @@ extension ProgramFacts {
     ///
     /// What is said about the number is about the process only as long as it has not ended. The path and the files are those that this process
     /// sees.
-    init(ofProcess id: Int32, _ execution: ProgramExecution) {
+    init(ofProcess id: Int32) {
         self.init()
         let directory = "/proc/\(id)"
         if let text = ProcessFile("\(directory)/status").text, let tracer = ProcessFile.field("TracerPid:", in: text) {
@@ -25,7 +25,7 @@ extension ProgramFacts {
         fileAtPath = (try? FileStatus(of: path)).map(File.init)
         areDirectoriesOfRoot = Self.areDirectoriesOfRoot(to: path)
         if let mappings = ProcessFile("\(directory)/maps").bytes {
-            isMappedCodeOfRoot = Self.isCodeOfRoot(mappings, of: executed, at: path)
+            isMappedCodeOfRoot = Self.isCodeOfRoot(mappings, of: executed, at: path, inRoot: "\(directory)/root")
         }
     }
 
@@ -50,8 +50,9 @@ extension ProgramFacts {
 
     /// Whether the files of all mapped code, in the bytes of /proc/PID/maps, are files that only root can change.
     ///
-    /// `executed` is the file of the program. Each file must be the one that this process sees at its path. Source: proc_pid_maps(5).
-    static func isCodeOfRoot(_ mappings: [UInt8], of executed: FileStatus, at path: String) -> Bool {
+    /// `executed` is the file of the program. Each file must be the one that this process sees at its path, and none may be on a file system that a
+    /// user has mounted; `root` is the root directory as the process of the mappings sees it. Source: proc_pid_maps(5).
+    static func isCodeOfRoot(_ mappings: [UInt8], of executed: FileStatus, at path: String, inRoot root: String) -> Bool {
         var mapped: Set<Mapping> = []
         for line in mappings.split(separator: UInt8(ascii: "\n")) where Mapping.isCode(line) {
             guard let mapping = Mapping(line) else { return false }
@@ -60,12 +61,16 @@ extension ProgramFacts {
         }
         // Some file systems show other numbers of their devices here than to stat(2), the same one for all files of a device.
         let ownDevice = mapped.first { $0.path == path && $0.inode == executed.identity.inode }?.device
-        return mapped.allSatisfy { mapping in
-            guard let status = try? FileStatus(of: mapping.path) else { return false }
-            let device = status.identity.device == executed.identity.device ? ownDevice : status.identity.device
-            return status.kind == .regularFile && status.isChangeableByRootOnly && status.identity.inode == mapping.inode
-                && device == mapping.device
-        }
+        // The program itself is mapped.
+        return !mapped.isEmpty
+            && mapped.allSatisfy { mapping in
+                guard let status = try? FileStatus(of: mapping.path), (try? FileSystem.isOnMountOfUser(root + mapping.path)) == false else {
+                    return false
+                }
+                let device = status.identity.device == executed.identity.device ? ownDevice : status.identity.device
+                return status.kind == .regularFile && status.isChangeableByRootOnly && status.identity.inode == mapping.inode
+                    && device == mapping.device
+            }
     }
 
     /// A line of /proc/PID/maps.

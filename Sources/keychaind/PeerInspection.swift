@@ -62,8 +62,8 @@ struct ProgramInspection {
         self.socket = socket
     }
 
-    /// Two questions take less than a program waits for its connection.
-    fileprivate static var deadline: Deadline { .after(seconds: 2) }
+    /// Two questions take less than the shortest time for which a program waits: keychain-watch and a login wait for two seconds in all.
+    fileprivate static var deadline: Deadline { .after(milliseconds: 500) }
 
     /// Returns the facts after the greeting; nil if the process has ended, or has executed another program.
     func confirmedFacts() -> ProgramFacts? {

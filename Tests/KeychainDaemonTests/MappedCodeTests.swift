@@ -27,7 +27,7 @@ struct MappedCodeTests {
     }
 
     private func isOfRoot(_ lines: String...) -> Bool {
-        ProgramFacts.isCodeOfRoot(Array((lines.joined(separator: "\n") + "\n").utf8), of: status, at: path)
+        ProgramFacts.isCodeOfRoot(Array((lines.joined(separator: "\n") + "\n").utf8), of: status, at: path, inRoot: "")
     }
 
     @Test("Code of root's files, memory without a file, and data of all files are no obstacle")
@@ -35,6 +35,12 @@ struct MappedCodeTests {
         #expect(isOfRoot(line()))
         #expect(isOfRoot(line(), "7ffc0000-7ffc1000 r-xp 00000000 00:00 0                  [vdso]", "7f00-7f01 rwxp 00000000 00:00 0"))
         #expect(isOfRoot(line(), line("rw-p", path: "/home/alice/file", inode: 7)))
+    }
+
+    @Test("Without a file nothing is known")
+    func none() {
+        #expect(!isOfRoot())
+        #expect(!isOfRoot("7f00-7f01 rwxp 00000000 00:00 0"))
     }
 
     @Test("A file system may show another device than stat, for all of its files the same one")

@@ -70,10 +70,9 @@ package final class ProgramExecution: Sendable {
         memory = try OpenFile("/proc/\(id)/maps", .read)
     }
 
-    /// The lines of /proc/PID/maps; nil if they cannot be read, or have more than 4 MiB.
-    package func mappings() -> [UInt8]? { try? memory.descriptor.readToEnd(byteLimit: 4 << 20) }
-
-    /// Whether the process has neither ended nor executed another program.
+    /// Whether the memory of the program is there.
+    ///
+    /// It is gone once the process has ended, or has executed another program, unless a child process shares it that has not executed one yet.
     package var goesOn: Bool {
         var byte: [UInt8] = [0]
         // Nothing can be read of memory that is gone.
