@@ -8,7 +8,6 @@ usage() {
 Scripts/sanitize.sh all                   run all tests under Thread Sanitizer, then under Address Sanitizer
 Scripts/sanitize.sh thread [PATTERN]      run the tests whose names match PATTERN under one sanitizer
 Scripts/sanitize.sh address [PATTERN]
-Scripts/sanitize.sh smoke                 run the tests with the most threads under Thread Sanitizer
 
 A run fails if a test fails, or if any process writes a report; reports stay in .build/sanitizer-reports. Before the tests, faults are
 planted in the test process and in a child process, and each must be reported.
@@ -132,9 +131,6 @@ case $command in
         Scripts/sanitize.sh thread || failed=1
         Scripts/sanitize.sh address || failed=1
         exit $failed
-        ;;
-    smoke)
-        sanitize thread "$(entries Scripts/sanitizers/thread.smoke | paste -sd '|')"
         ;;
     thread | address) sanitize "$command" "${2:-}" ;;
     help) usage ;;
