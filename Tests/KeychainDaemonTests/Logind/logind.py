@@ -16,15 +16,22 @@ Starts both, prints the address of the bus, and performs a command for each line
     settle PROCESS            waits until a process has handled all messages before
     end                       ends logind
 """
+import ctypes
+import signal
 import subprocess
 import sys
 import time
 
 import dbus
 
+PR_SET_PDEATHSIG = 1
 LOGIND, ROOT = "org.freedesktop.login1", "/org/freedesktop/login1"
 SESSION, MANAGER, MOCK = LOGIND + ".Session", LOGIND + ".Manager", "org.freedesktop.DBus.Mock"
 
+
+def end_with_parent():
+    """Ends this process with the one that has started it, which a test may kill."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def settle(bus, process):
@@ -54,10 +61,10 @@ with open(directory + "/bus.conf", "w", encoding="ascii") as file:
 </policy></busconfig>""")
 # Their messages are not the answers of this program.
 daemon = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address", "--config-file", directory + "/bus.conf"],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
 address = daemon.stdout.readline().decode().strip()
 logind = subprocess.Popen([sys.executable, "-m", "dbusmock", "--system", "--template", "logind"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent,
                           env={"DBUS_SYSTEM_BUS_ADDRESS": address, "PATH": "/usr/bin:/bin"})
 try:
     bus = dbus.bus.BusConnection(address)
