@@ -53,29 +53,16 @@ extension EngineStep {
         guard !engine.memory.unread.own.isEmpty else { return [] }
         guard engine.memory.reading.isEmpty else { return nil }
         var unreadable: [ListedBatch] = []
-        var withoutPredecessor: [ListedBatch] = []
         for batch in engine.memory.unread.own {
-            guard engine.memory.unread.isReadable(batch.origin), !engine.memory.unread.isWaiting(batch) else {
-                withoutPredecessor.append(batch)
+            if engine.memory.unread.isReadable(batch.origin), !engine.memory.unread.isWaiting(batch) {
+                guard try isWanted(batch) else { continue }
+                guard isSetAside(batch.name) else { return nil }
+            } else if engine.memory.absorption?.covers(batch.origin) == true {
                 continue
             }
-            guard try isWanted(batch) else { continue }
-            guard isSetAside(batch.name) else { return nil }
             unreadable.append(batch)
         }
-        return (unreadable + notReplaced(withoutPredecessor)).sorted()
-    }
-
-    /// Returns the batches whose predecessors no checkpoint covers.
-    ///
-    /// A predecessor that is in a checkpoint only never comes, and checkpoints are absorbed once all local changes are sealed.
-    private func notReplaced(_ batches: [ListedBatch]) -> [ListedBatch] {
-        guard !batches.isEmpty else { return [] }
-        var logs = Set(batches.map(\.origin.log))
-        for checkpoint in engine.memory.checkpoints.values where !logs.isEmpty {
-            logs.subtract(checkpoint.coverage.lazy.map(\.log))
-        }
-        return batches.filter { logs.contains($0.origin.log) }
+        return unreadable.sorted()
     }
 
     private static var longestWaitSeconds: Double { 3_600 }
