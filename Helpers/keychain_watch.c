@@ -402,7 +402,7 @@ int main(int argc, char **argv) {
     inhibit_sleep(&watch);
     watch.is_changed = true;
     perform_round(&watch);
-    // Not before logind has answered: while it does not, this program ends and is started again, and nobody watches.
+    // After logind has answered: if it does not, this program ends and is started again, and keychaind must not take that for a watcher.
     announce(&watch);
     sd_notify(0, "READY=1");
     uint64_t watchdog_microseconds = 0;

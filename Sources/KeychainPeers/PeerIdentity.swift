@@ -58,20 +58,17 @@ package enum PeerIdentity: Hashable, Sendable {
             $0.utf8.starts(with: Self.programPrefix.utf8) && !$0.utf8.elementsEqual((own ?? "").utf8)
         }
         guard let foreign else { return }
-        let reason: String
-        if case .program(let path) = self {
-            reason = "it is \(path)"
-        } else if let program = facts.program {
-            do throws(ProgramFacts.Unverified) {
-                reason = "it is \(try program.verifiedPath())"
-            } catch {
-                reason = error.description
-            }
-        } else {
+        guard let program = facts.program else {
             throw KeychainFailure(
                 .notAvailable,
                 "the access group '\(foreign)' is that of a verified program, and keychain-peer does not answer, which verifies it"
             )
+        }
+        let reason: String
+        do throws(ProgramFacts.Unverified) {
+            reason = "it is \(try program.verifiedPath())"
+        } catch {
+            reason = error.description
         }
         throw KeychainFailure(
             .missingEntitlement, "the access group '\(foreign)' is that of one program, and this program is not known to be it: \(reason)")

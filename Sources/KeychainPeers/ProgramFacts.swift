@@ -32,7 +32,8 @@ package struct ProgramFacts: Hashable, Sendable {
     package var isOutsideOfContainers: Bool?
     /// Whether another process traces this one.
     package var isTraced: Bool?
-    /// Whether all code that is mapped from files is in files that only root can change, and that the machine sees at the same paths.
+    /// Whether all code that is mapped from files is in files that only root can change, that no user has mounted, and that the machine sees at the
+    /// same paths.
     package var isMappedCodeOfRoot: Bool?
 
     package init() {}

@@ -172,7 +172,7 @@ private final class Answer<Value: Sendable>: Sendable {
     }
 }
 
-/// Ends calls that have not ended at their deadline, which all have the same time for.
+/// Ends calls that have not ended at their deadlines; all calls may take equally long.
 ///
 /// One task looks after all of them. A timer for each call would nearly always be set and canceled for nothing, and wake a thread each time.
 package final class CallDeadlines: Sendable {
@@ -180,7 +180,7 @@ package final class CallDeadlines: Sendable {
 
     private struct State {
         var lastIdentifier: Identifier = 0
-        /// The calls that have begun and not ended, in the order of their deadlines, which is that of the identifiers.
+        /// The calls that have begun and not ended.
         var calls: [Identifier: (deadline: Deadline, expire: @Sendable () -> Void)] = [:]
         var isWatched = false
     }
