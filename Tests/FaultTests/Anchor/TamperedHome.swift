@@ -38,6 +38,19 @@ struct TamperedHome {
         _ = try child.waitUntilEnded()
     }
 
+    /// Waits until no thread has the keychain open and the -wal file, which would hide changes of the database, is gone.
+    ///
+    /// The thread that removes expired keys reads the keychain, and may close it later than the test. If both close it at once, neither is the
+    /// last one for SQLite, and the -wal file stays until somebody else closes the database.
+    func waitUntilClosed() throws {
+        let isClosed = try waitUntil {
+            guard FileManager.default.fileExists(atPath: log) else { return true }
+            _ = try RawDatabase(database).integer("SELECT count(*) FROM meta")
+            return false
+        }
+        #expect(isClosed)
+    }
+
     /// Copies the content of a file of the closed keychain.
     func copy(_ source: String, to destination: String) throws {
         try inLaterTick { try Data(contentsOf: URL(filePath: source)).write(to: URL(filePath: destination)) }

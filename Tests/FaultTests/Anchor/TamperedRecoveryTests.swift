@@ -119,7 +119,9 @@ struct TamperedRecoveryTests {
             let home = TamperedHome(home: directory)
             // Closing a keychain empties its -wal file.
             func perform<Result>(_ body: (LocalKeychain) throws -> Result) throws -> Result {
-                try body(LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory))
+                let result = try body(LocalKeychain.withCheapPasscode(home: directory, holder: .processMemory))
+                try home.waitUntilClosed()
+                return result
             }
             try perform { try $0.set("swordfish") }
             let key = try perform { try $0.createRecoveryKey(passcode: Passcode(text: "swordfish"), replacing: false) }
