@@ -106,7 +106,7 @@ extension SQLiteItemStore {
                 // Without delay: the next writer records its commit only if it finds this one recorded.
                 let isVerified = session.recordOwnWrites(of: state)
                 finishScrub(on: session)
-                session.connection.checkpointIfDue()
+                if !copiesBeside(session, isVerified: isVerified) { session.connection.checkpointIfDue() }
                 // Both copy what the -wal file contains, so it must be known.
                 if isVerified { session.recordOwnWrites() }
             } catch {
@@ -161,6 +161,21 @@ extension SQLiteItemStore {
 }
 
 extension SQLiteItemStore {
+    /// Lets another thread copy the -wal file into the database, if a transaction has made it large; returns false if the caller has to copy it.
+    private func copiesBeside(_ session: StoreSession, isVerified: Bool) -> Bool {
+        let frameCount = session.connection.walFrameCount
+        let isLarge = frameCount >= options.largeLogFrameCount && !session.mayNeedScrub
+        let isTooLarge = frameCount > BackgroundCheckpoint.largestFrameCount
+        if let checkpoint = session.checkpoint {
+            guard checkpoint.finish(waits: !isLarge || isTooLarge, records: isVerified) else { return true }
+        } else if isLarge {
+            session.checkpoint = (try? openSession(.reader, poolGeneration: session.poolGeneration)).map { BackgroundCheckpoint($0) }
+            try? session.enlargeCache(kibibytes: StoreSession.cacheOfLargeTransactions)
+        }
+        guard isLarge, !isTooLarge, let checkpoint = session.checkpoint else { return false }
+        return checkpoint.start(of: isVerified)
+    }
+
     /// How long a replacement of the keybag waits for readers of the previous state.
     private static let scrubWaitNanoseconds: UInt64 = 250_000_000
 

@@ -66,6 +66,10 @@ package final class SQLiteItemStore: ItemStore {
     package func close() {
         guard !ForkDetection.isForkedChild else { return }
         pool.withLock { $0.isClosed = true }
+        if writerQueue.tryAcquire() {
+            defer { writerQueue.release() }
+            _ = pool.withLock { $0.writer }?.checkpoint?.finish(waits: true, records: true)
+        }
         // Closing the last connection may empty the -wal file.
         keepingVerified(stateGuard, opener.path) { _ = closeConnections() }
     }
@@ -204,7 +208,7 @@ package final class SQLiteItemStore: ItemStore {
         KeychainFailure(.notAvailable, "the store was closed", subject: .store, requiresReopening: true)
     }
 
-    private func openSession(
+    func openSession(
         _ role: StoreOpener.Role, poolGeneration: UInt64, deadlineNanoseconds: UInt64? = nil
     ) throws(KeychainFailure) -> StoreSession {
         let stateGuard = stateGuard
@@ -310,6 +314,10 @@ package struct StoreOptions: Sendable {
     ///
     /// Tests set a longer one, so that all writes share a flush even on a slow machine.
     package var groupNanosecondLimit: UInt64 = 2_000_000
+    /// The number of pages in the -wal file from which a thread of its own copies them into the database: 16 MiB.
+    ///
+    /// Tests set a lower one.
+    package var largeLogFrameCount: Int64 = 4_096
     /// The longest time that a write lets processes go first that wait.
     package var yieldNanosecondLimit: UInt64 = 2_000_000
     /// How much the store may keep; nil: as much as the disk has room for.

@@ -193,6 +193,29 @@ struct StateTests {
         #expect(try comparedRowCount() == 0)
     }
 
+    @Test("What a thread of its own has copied from a large log counts as the writer's change, and is all there")
+    func copiedBesideWriter() throws {
+        var options = StoreOptions()
+        options.largeLogFrameCount = 250
+        let writer = try SQLiteItemStore(openingAt: directory.storePath, options: options)
+        try writer.protect(with: PlainStateCipher(), using: ItemStoreContract.keybag, anchorPaths: [directory.path + "/state/anchor"])
+        var rows: [SealedRow] = []
+        for number in 0..<12 as Range<UInt64> {
+            let row = SampleRows.row(account: number, secretByteCount: 1_500_000)
+            try writer.write(ifKeybagGeneration: ItemStoreContract.keybag.generation, sharesFlush: true) {
+                writing throws(KeychainFailure) in
+                try writing.insert(row)
+            }.mustBeWritten()
+            rows.append(row)
+        }
+        #expect(try writer.rows().count == 12)
+        writer.close()
+        #expect(try comparedRowCount() == 0)
+        let reader = try SQLiteItemStore(openingAt: directory.storePath)
+        #expect(try Set(reader.rows().map(\.sealedSecret)) == Set(rows.map(\.sealedSecret)))
+        #expect(try reader.integrityProblems().isEmpty)
+    }
+
     /// Opens the store again, and returns the number of rows that this compares.
     private func comparedRowCount() throws -> Int {
         let other = try SQLiteItemStore(openingAt: directory.storePath)

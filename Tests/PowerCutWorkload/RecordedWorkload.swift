@@ -40,6 +40,8 @@ enum RecordedWorkload {
         let plan = WorkloadPlan(seed: seed, size: size, synchronizes: synchronizes)
         let session = WorkloadSession(home: home, synchronizes: synchronizes) {
             KeychainExaminer.keychain(home: home) { configuration in
+                // A thread of its own then copies the -wal file into the database.
+                if synchronizes { configuration.storeOptions.largeLogFrameCount = 250 }
                 if fault.first == "synchronous-normal" { configuration.storeOptions.synchronous = .normal }
             }
         }

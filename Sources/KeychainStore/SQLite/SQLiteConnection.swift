@@ -196,9 +196,14 @@ internal import KeychainSystem
     ///
     /// Best effort, as SQLite's own checkpoint after a commit: a later commit retries.
     func checkpointIfDue() {
-        var frameCount: Int64 = 0
-        guard unsafe keychain_wal_frame_count(handle, &frameCount) == SQLITE_OK, frameCount >= Self.framesPerCheckpoint else { return }
+        guard walFrameCount >= Self.framesPerCheckpoint else { return }
         unsafe sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+    }
+
+    /// The number of pages in the -wal file; 0 if it is not known.
+    var walFrameCount: Int64 {
+        var frameCount: Int64 = 0
+        return unsafe keychain_wal_frame_count(handle, &frameCount) == SQLITE_OK ? frameCount : 0
     }
 
     private static let framesPerCheckpoint: Int32 = 250

@@ -28,8 +28,8 @@ final class StoreSession: @unchecked Sendable {
     var versionCountChange = 0
     /// Whether the current write has inserted an item, or given one another content.
     var storesItems = false
-    /// Whether the cache has the size for synchronization.
-    var hasLargeCache = false
+    /// The size to which the cache was enlarged; 0 if it has its first size.
+    var cacheKibibytes = 0
     /// Whether a commit failed with an unknown outcome: its changes may or may not be durable.
     private(set) var outcomeIsUnknown = false
     /// Whether the -wal file may still have to be emptied after a replacement of the keybag.
@@ -50,6 +50,8 @@ final class StoreSession: @unchecked Sendable {
     var pacing = GroupCommitPacing()
     /// Only the writer has one.
     let turn: WriterTurn?
+    /// Only a writer that has written very much has one.
+    var checkpoint: BackgroundCheckpoint?
 
     init(
         connection: SQLiteConnection, file: StoreFile, poolGeneration: UInt64, immutableFile: ImmutableFile?, turn: WriterTurn?,
@@ -62,6 +64,13 @@ final class StoreSession: @unchecked Sendable {
         self.turn = turn
         self.lacksChanges = lacksChanges
         self.newestKnownFormat = newestKnownFormat
+    }
+
+    deinit {
+        // A forked child has no such thread.
+        guard !ForkDetection.isForkedChild else { return }
+        // The connection that closes last empties the -wal file, and this one may do that.
+        checkpoint?.close()
     }
 
     var health: ConnectionHealth { connection.health }

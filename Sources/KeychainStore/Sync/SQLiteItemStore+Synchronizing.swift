@@ -50,7 +50,7 @@ extension SQLiteItemStore: SyncStore {
                 return
             }
             session.recordsChanges = false
-            try session.enlargeCache()
+            try session.enlargeCache(kibibytes: StoreSession.cacheOfSynchronization)
             outcome = .written(try body(session))
             try session.storeVersionCount()
         }
@@ -60,13 +60,17 @@ extension SQLiteItemStore: SyncStore {
 }
 
 extension StoreSession {
-    /// Lets the session keep as many pages as one transaction of a synchronization changes.
+    /// As many pages as one batch changes, which has hundreds of items.
+    fileprivate static let cacheOfSynchronization = 24_576
+    /// As many pages as thousands of items change, which share a transaction while a person waits for a million of them.
+    static let cacheOfLargeTransactions = 49_152
+
+    /// Lets the session keep as many pages as one transaction changes.
     ///
-    /// A batch has hundreds of items, each of which changes pages of several indexes. Pages that have no room are written, and read again, before
-    /// the transaction is committed.
-    fileprivate func enlargeCache() throws(KeychainFailure) {
-        guard !hasLargeCache else { return }
-        try connection.execute("PRAGMA cache_size = -24576")
-        hasLargeCache = true
+    /// Each item changes pages of several indexes. Pages that have no room are written, and read again, before the transaction is committed.
+    func enlargeCache(kibibytes: Int) throws(KeychainFailure) {
+        guard cacheKibibytes < kibibytes else { return }
+        try connection.execute("PRAGMA cache_size = -\(kibibytes)")
+        cacheKibibytes = kibibytes
     }
 }

@@ -107,7 +107,7 @@ extension EngineStep {
             // In the ledger, because an agent that runs for a moment at a time begins again each time.
             seen.noteBeginning(of: hash, by: checkpoint.author, at: now)
             try ledger.set(.seenCheckpoints, to: seen.encoded)
-            let absorption = Absorption(hash, checkpoint)
+            let absorption = Absorption(hash, checkpoint, hasOlderVersions: try ledger.liveVersionCount() > 0)
             engine.memory.absorption = absorption
             engine.memory.neededObjects += neededPieces(absorption)
             if interrupted.map({ $0 != hash.bytes }) ?? false { try dropUncoveredVersions() }
@@ -300,8 +300,11 @@ extension EngineStep {
     private mutating func removeUncontained() throws(KeychainFailure) -> Bool {
         engine.memory.absorption?.sortContained()
         guard let absorption = engine.memory.absorption else { return true }
-        var removed = try publishedVersions { origin, reference in
-            absorption.covers(origin) && !absorption.contains(reference, cipher)
+        var removed: [LiveVersion] = []
+        if absorption.hasOlderVersions {
+            removed = try publishedVersions { origin, reference in
+                absorption.covers(origin) && !absorption.contains(reference, cipher)
+            }
         }
         let uncontained = Set(removed.map(\.reference))
         for reference in Set(absorption.awaited).subtracting(uncontained).sorted() {

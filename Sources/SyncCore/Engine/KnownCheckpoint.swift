@@ -41,7 +41,9 @@ struct Absorption {
     var remaining: Set<ObjectHash>
     /// The number of these pieces when the pieces in the storage were listed last.
     var remainingAtLastListing: Int?
-    /// The hashes of the versions in the pieces applied so far, of which there may be a million.
+    /// Whether versions were live when the absorption began, so that there may be some that the checkpoint does not contain.
+    let hasOlderVersions: Bool
+    /// The hashes of the versions in the pieces applied so far, of which there may be a million; empty without older versions.
     ///
     /// An array, because a set takes three times its memory while it grows.
     private var contained: [Identifier128] = []
@@ -49,8 +51,9 @@ struct Absorption {
     /// The replaced versions in these pieces.
     var awaited: [VersionReference] = []
 
-    init(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint) {
+    init(_ hash: CheckpointHash, _ checkpoint: KnownCheckpoint, hasOlderVersions: Bool) {
         self.hash = hash
+        self.hasOlderVersions = hasOlderVersions
         coverage = checkpoint.coverage
         remaining = Set(checkpoint.pieces.lazy.filter { $0.kind != .coverage }.map(\.hash))
     }
@@ -58,6 +61,7 @@ struct Absorption {
     func covers(_ origin: Origin) -> Bool { coverage.contains(origin) }
 
     mutating func insert(_ reference: VersionReference, _ cipher: any CircleCipher) {
+        guard hasOlderVersions else { return }
         contained.append(Self.hash(reference, cipher))
         isSorted = false
     }
