@@ -7,7 +7,7 @@ internal import KeychainSystem
 /// A device that joins a circle with a million items changes each page of some indexes many times. Copying the pages takes a fifth of the time, half of
 /// it spent waiting for the disk.
 ///
-/// While transactions follow each other, the -wal file only grows: SQLite writes it from its start again once all of it is copied and nobody reads it.
+/// While transactions follow each other, the -wal file only grows: SQLite writes it from its start again once all of it is copied and no connection reads it.
 /// So the writer itself copies the rest from time to time.
 final class BackgroundCheckpoint: @unchecked Sendable {
     // Unchecked: the admitted writer alone calls the functions. The session belongs to the thread while it runs; `isEnded` orders their uses.

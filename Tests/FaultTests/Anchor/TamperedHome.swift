@@ -41,7 +41,7 @@ struct TamperedHome {
     /// Waits until no thread has the keychain open and the -wal file, which would hide changes of the database, is gone.
     ///
     /// The thread that removes expired keys reads the keychain, and may close it later than the test. If both close it at once, neither is the
-    /// last one for SQLite, and the -wal file stays until somebody else closes the database.
+    /// last one for SQLite, and the -wal file stays until another connection closes.
     func waitUntilClosed() throws {
         let isClosed = try waitUntil {
             guard FileManager.default.fileExists(atPath: log) else { return true }
