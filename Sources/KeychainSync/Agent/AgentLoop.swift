@@ -225,9 +225,9 @@ actor AgentLoop {
             // Most changes are of other items, or this agent's own.
             case .none: break
             case .items:
-                let storage = storage
                 // The step asks for this listing. With it, what a program has written is recorded and sealed in one transaction.
-                call { () async throws(SyncStorageError) in [.itemsChanged, .listed(.statements, try await storage.list(.statements))] }
+                call { objects async throws(SyncStorageError) in [.itemsChanged, .listed(.statements, try await objects.list(.statements))]
+                }
             case .others: try await step([.itemsChanged])
             }
         }
@@ -267,24 +267,23 @@ actor AgentLoop {
     }
 
     private func perform(_ effect: SyncEffect) async throws(SyncFailure) {
-        let storage = storage
         switch effect {
         case .list(let folder):
-            call { () async throws(SyncStorageError) in [.listed(folder, try await storage.list(folder))] }
+            call { objects async throws(SyncStorageError) in [.listed(folder, try await objects.list(folder))] }
         case .read(let name, let byteCount):
             if endsWhenQuiet, readNames.insert(name).inserted { hasProgressed = true }
-            call(orElse: [.failed(name)]) { () async throws(SyncStorageError) in
-                [.read(name, try await storage.read(name, atMost: byteCount))]
+            call(orElse: [.failed(name)]) { objects async throws(SyncStorageError) in
+                [.read(name, try await objects.read(name, atMost: byteCount))]
             }
         case .create(let name, let bytes):
             if ObjectName(name)?.folder == .batches { created.insert(name) }
-            call(orElse: [.failed(name)]) { () async throws(SyncStorageError) in
-                try await storage.create(name, bytes)
+            call(orElse: [.failed(name)]) { objects async throws(SyncStorageError) in
+                try await objects.create(name, bytes)
                 return [.created(name)]
             }
         case .remove(let name):
-            call { () async throws(SyncStorageError) in
-                try await storage.remove(name)
+            call { objects async throws(SyncStorageError) in
+                try await objects.remove(name)
                 return []
             }
         case .writeCheckpoint: try await perform { host throws(KeychainFailure) in try host.writeCheckpoint() }
@@ -294,11 +293,20 @@ actor AgentLoop {
         }
     }
 
+    /// Begins a call of the storage, whose end is an input.
     private func call(
-        orElse failure: [SyncEvent] = [], _ body: @escaping @Sendable () async throws(SyncStorageError) -> [SyncEvent]
+        orElse failure: [SyncEvent] = [], _ body: @escaping @Sendable (CircleObjects) async throws(SyncStorageError) -> [SyncEvent]
     ) {
         callCount += 1
-        ReportedCall(inbox, orElse: failure, body).start()
+        let inbox = inbox
+        // On the queue of the steps, because a call mostly waits, and this wakes no other thread. But while a person waits for thousands of objects, they
+        // are decoded beside the steps.
+        storage.begin(on: endsWhenQuiet ? nil : host.taskExecutor, body) { result in
+            switch result {
+            case .success(let events): inbox.send(.ended(events, nil))
+            case .failure(let error): inbox.send(.ended(failure, error))
+            }
+        }
     }
 
     /// Remembers that the storage has failed, and tries again.
@@ -412,32 +420,6 @@ final class AgentInbox: Sendable {
                 return state.inputs
             }
             if !inputs.isEmpty { receiver.resume(returning: inputs) }
-        }
-    }
-}
-
-/// A call of the storage, whose end is reported to the loop.
-private final class ReportedCall: Sendable {
-    private let inbox: AgentInbox
-    private let failure: [SyncEvent]
-    private let body: @Sendable () async throws(SyncStorageError) -> [SyncEvent]
-
-    init(
-        _ inbox: AgentInbox, orElse failure: [SyncEvent],
-        _ body: @escaping @Sendable () async throws(SyncStorageError) -> [SyncEvent]
-    ) {
-        self.inbox = inbox
-        self.failure = failure
-        self.body = body
-    }
-
-    func start() { Task { [self] in await run() } }
-
-    private func run() async {
-        do throws(SyncStorageError) {
-            inbox.send(.ended(try await body(), nil))
-        } catch {
-            inbox.send(.ended(failure, error))
         }
     }
 }

@@ -30,28 +30,61 @@ struct CircleStorage: Sendable {
     /// Returns the name of an object within the circle from its complete name; nil if it belongs to another circle.
     func name(of complete: String) -> String? { complete.hasPrefix(prefix) ? String(complete.dropFirst(prefix.count)) : nil }
 
+    /// Begins a call, and returns at once; `onEnd` is called once, with the result or at the deadline.
+    ///
+    /// The call runs on `executor`, or on any thread without one.
+    func begin<Value: Sendable>(
+        on executor: (any TaskExecutor)? = nil, _ body: @escaping @Sendable (CircleObjects) async throws(SyncStorageError) -> Value,
+        onEnd: @escaping @Sendable (Result<Value, SyncStorageError>) -> Void
+    ) {
+        let objects = CircleObjects(storage: storage, prefix: prefix)
+        StorageCall(onEnd) { () async throws(SyncStorageError) in try await body(objects) }.start(on: executor)
+    }
+
     func list(_ folder: ObjectName.Folder) async throws(SyncStorageError) -> [String] { try await list(folder.rawValue) }
 
     func list(_ folder: String) async throws(SyncStorageError) -> [String] {
-        try await StorageCall.run { [self] () async throws(SyncStorageError) in
-            try await storage.list(prefix + folder).compactMap(name(of:))
-        }
+        try await call { objects async throws(SyncStorageError) in try await objects.list(folder) }
     }
 
     func read(_ name: String, atMost byteCount: Int) async throws(SyncStorageError) -> [UInt8]? {
-        let (storage, prefix) = (storage, prefix)
-        return try await StorageCall.run { () async throws(SyncStorageError) in try await storage.read(prefix + name, atMost: byteCount) }
+        try await call { objects async throws(SyncStorageError) in try await objects.read(name, atMost: byteCount) }
     }
 
     func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) {
-        let (storage, prefix) = (storage, prefix)
-        try await StorageCall.run { () async throws(SyncStorageError) in _ = try await storage.create(prefix + name, bytes) }
+        try await call { objects async throws(SyncStorageError) in try await objects.create(name, bytes) }
     }
 
     func remove(_ name: String) async throws(SyncStorageError) {
-        let (storage, prefix) = (storage, prefix)
-        try await StorageCall.run { () async throws(SyncStorageError) in try await storage.remove(prefix + name) }
+        try await call { objects async throws(SyncStorageError) in try await objects.remove(name) }
     }
+
+    private func call<Value: Sendable>(
+        _ body: @escaping @Sendable (CircleObjects) async throws(SyncStorageError) -> Value
+    ) async throws(SyncStorageError) -> Value {
+        let objects = CircleObjects(storage: storage, prefix: prefix)
+        return try await StorageCall.run { () async throws(SyncStorageError) in try await body(objects) }
+    }
+}
+
+/// The objects of one circle, for a call that has a deadline.
+struct CircleObjects: Sendable {
+    fileprivate let storage: any SyncStorage
+    fileprivate let prefix: String
+
+    func list(_ folder: ObjectName.Folder) async throws(SyncStorageError) -> [String] { try await list(folder.rawValue) }
+
+    func list(_ folder: String) async throws(SyncStorageError) -> [String] {
+        try await storage.list(prefix + folder).compactMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
+    }
+
+    func read(_ name: String, atMost byteCount: Int) async throws(SyncStorageError) -> [UInt8]? {
+        try await storage.read(prefix + name, atMost: byteCount)
+    }
+
+    func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) { _ = try await storage.create(prefix + name, bytes) }
+
+    func remove(_ name: String) async throws(SyncStorageError) { try await storage.remove(prefix + name) }
 }
 
 private enum StorageDeadline {
@@ -61,24 +94,24 @@ private enum StorageDeadline {
 
 /// A call of a storage, which ends once: with its result, or at its deadline.
 private final class StorageCall<Value: Sendable>: Sendable {
-    private let answer: Mutex<CheckedContinuation<Result<Value, SyncStorageError>, Never>?>
+    private let onEnd: Mutex<(@Sendable (Result<Value, SyncStorageError>) -> Void)?>
     private let body: @Sendable () async throws(SyncStorageError) -> Value
 
     static func run(_ body: @escaping @Sendable () async throws(SyncStorageError) -> Value) async throws(SyncStorageError) -> Value {
-        let result = await withCheckedContinuation { StorageCall($0, body).start() }
+        let result = await withCheckedContinuation { continuation in StorageCall({ continuation.resume(returning: $0) }, body).start() }
         return try result.get()
     }
 
-    private init(
-        _ continuation: CheckedContinuation<Result<Value, SyncStorageError>, Never>,
+    init(
+        _ onEnd: @escaping @Sendable (Result<Value, SyncStorageError>) -> Void,
         _ body: @escaping @Sendable () async throws(SyncStorageError) -> Value
     ) {
-        answer = Mutex(continuation)
+        self.onEnd = Mutex(onEnd)
         self.body = body
     }
 
-    private func start() {
-        Task { [self] in
+    func start(on executor: (any TaskExecutor)? = nil) {
+        Task(executorPreference: executor) { [self] in
             // Now, and not before there was a thread for this task.
             let deadline = StorageDeadline.calls.begin { [self] in
                 end(.failure(SyncStorageError(.unavailable, "the storage has not answered for \(StorageDeadline.seconds) seconds")))
@@ -96,9 +129,6 @@ private final class StorageCall<Value: Sendable>: Sendable {
         }
     }
 
-    private func end(_ result: Result<Value, SyncStorageError>) {
-        let continuation = answer.withLock { $0.take() }
-        continuation?.resume(returning: result)
-    }
+    private func end(_ result: Result<Value, SyncStorageError>) { onEnd.withLock { $0.take() }?(result) }
 }
 #endif
