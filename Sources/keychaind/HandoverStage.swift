@@ -76,7 +76,9 @@ struct HandoverStage {
             return path
         }
         throw KeychainFailure(
-            .allocate, "keychaind has set aside \(Self.largestAsideCount) keychains of this user: the administrator must remove some first")
+            .allocate,
+            "keychaind has set aside \(Self.largestAsideCount) keychains of this user, more than it does: let the administrator look at "
+                + "\(directory).aside-1 and the others, and remove those that are not needed")
     }
 
     /// So that a program cannot fill the disk.

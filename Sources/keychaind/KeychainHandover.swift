@@ -20,15 +20,18 @@ final class KeychainHandover {
 
     /// Begins an adoption.
     ///
-    /// Throws `.duplicateItem` if there is a keychain of the user.
+    /// Throws `.duplicateItem` if there is a keychain of the user, and the errors of `KeychainImport.requireAcceptable`: the passwords of one user
+    /// must not take the memory that those of others need.
     init(adopting keys: KeychainKeys, ofUser user: UInt32, _ keychains: UserKeychains) throws(KeychainFailure) {
         // Before programs are kept from the keychain, because any program can ask for this.
         try keychains.stage(ofUser: user).requireFree(for: keys.storeID)
-        try KeychainImport.requireAuthentic(keys)
+        let configuration = keychains.configuration(ofUser: user)
+        let largestCost = try configuration.passcodePolicy().usualCost
+        try KeychainImport.requireAcceptable(keys, largestCost: largestCost)
         try keychains.beginHandover(ofUser: user)
         do throws(KeychainFailure) {
             try keychains.stage(ofUser: user).begin(keys.storeID)
-            work = .adoption(try KeychainImport(keys, configuration: keychains.configuration(ofUser: user)))
+            work = .adoption(try KeychainImport(keys, configuration: configuration, largestCost: largestCost))
         } catch {
             keychains.stage(ofUser: user).removeIncomplete()
             keychains.endHandover(ofUser: user)

@@ -43,6 +43,40 @@ extension Handover {
 
 @Suite("What other programs, interruptions, and restored files do to a keychain that keychaind keeps", .blocking)
 struct HandoverFailureTests {
+    @Test(
+        "A keychain whose passwords cost more than keychaind spends on them is not adopted, and stays in its file",
+        arguments: [true, false])
+    func costlyPassword(isPasscode: Bool) throws {
+        try Handover.with { handover in
+            let costly = try LocalKeychain.withCheapPasscode(home: handover.home, policyMebibytes: 128)
+            let attributes = ItemAttributes([.account: .string("a")])
+            if isPasscode {
+                try costly.set("swordfish")
+            } else {
+                let context = AuthenticationContext()
+                context.setApplicationPassword(
+                    // The bytes are copied within the closure.
+                    ApplicationPassword(try unsafe SecretBytes(byteCount: 4) { unsafe $0.copyBytes(from: [1, 2, 3, 4]) }))
+                _ = try costly.add(
+                    AddRequest(
+                        itemClass: .genericPassword, attributes: attributes, secret: Data([1]),
+                        accessControl: AccessControl(.always, constraint: .applicationPassword),
+                        authentication: Authentication(interaction: .forbidden, context: context)))
+            }
+            costly.close()
+            try FileManager.default.removeItem(atPath: handover.home + "/policy.json")
+            #expect(failure { _ = try handover.engine().handOver(to: handover.connector) }?.cause == .costRefused)
+            #expect(waitUntil { !FileManager.default.fileExists(atPath: handover.kept) })
+            if isPasscode {
+                try handover.engine().changePasscode(
+                    from: try Passcode(text: "swordfish"), to: try Passcode(text: "swordfish"), rotatingKeys: false, autoLock: .standard)
+            } else {
+                try handover.engine().delete(DeleteRequest(query: .account("a")))
+            }
+            #expect(failure { _ = try handover.engine().handOver(to: handover.connector) } == nil)
+        }
+    }
+
     // MARK: Registered programs
 
     @Test("A registered program uses keychaind, also if another program has put a keychain in the place of the signpost")

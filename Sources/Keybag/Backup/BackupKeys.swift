@@ -40,7 +40,7 @@ struct BackupKeys: ~Copyable {
     // Not inlined, so that its stack frame lies below the caller's, where the wipe reaches it.
     @inline(never)
     private init(_ password: borrowing Passcode, _ record: PasscodeRecord, _ backupID: Identifier128) throws(KeychainFailure) {
-        let stretched = try PasscodeKey.stretch(password.bytes, record)
+        let stretched = try PasscodeKey.stretch(password.bytes, record, of: backupID)
         let header = try HMACKey(Self.derive(.header, from: stretched, backupID))
         let chunks = try Self.derive(.chunks, from: stretched, backupID)
         headerKey = header

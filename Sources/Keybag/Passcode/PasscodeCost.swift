@@ -56,7 +56,7 @@ package struct PasscodeCost: Hashable, Sendable {
     }
 
     /// Parses `encoded`; nil if it is malformed or a parameter is out of bounds.
-    init?(encoded: some Collection<UInt8>) {
+    package init?(encoded: some Collection<UInt8>) {
         var reader = ByteReader(encoded)
         guard let roundsExponent = reader.readByte(), let blockSize = reader.readUInt32(), let parallelism = reader.readUInt32(),
             reader.isAtEnd

@@ -10,8 +10,6 @@ internal import KeychainCore
 enum PasscodeKey {
     private static let derivedByteCount = 32
 
-    /// Each derivation needs much memory, so a process runs one at a time.
-    private static let derivationLock = TimedLock()
     private static let maximumWaitSeconds: UInt32 = 60
 
     /// Derives the passcode key.
@@ -26,7 +24,7 @@ enum PasscodeKey {
     ) throws(KeychainFailure) -> (key: SharedSecretBytes, secret: PasscodeSecret?) {
         // The stretched passcode on the stack would make guessing unnecessary.
         defer { SecretArena.wipeStack() }
-        let stretched = try stretch(passcode.bytes, record)
+        let stretched = try stretch(passcode.bytes, record, of: storeID)
         let secret = try secret(stretched)
         return (SharedSecretBytes(try combine(stretched, deviceSecret: deviceSecret, secret, storeID: storeID)), secret)
     }
@@ -89,12 +87,13 @@ enum PasscodeKey {
 
     /// Derives 32 bytes from the passcode with scrypt: the slow part.
     ///
-    /// Throws the errors of `derive`.
-    static func stretch(_ passcode: borrowing SecretBytes, _ record: PasscodeRecord) throws(KeychainFailure) -> SecretBytes {
-        guard derivationLock.acquire(withinSeconds: maximumWaitSeconds) else {
-            throw KeychainFailure(.notAvailable, "other passcodes are being checked; try again later")
-        }
-        defer { derivationLock.release() }
+    /// `store` is the store or the backup whose passcode it is. Throws the errors of `derive`.
+    static func stretch(
+        _ passcode: borrowing SecretBytes, _ record: PasscodeRecord, of store: Identifier128
+    ) throws(KeychainFailure) -> SecretBytes {
+        let turn = try DerivationQueue.shared.waitForTurn(
+            of: store, byteCount: record.cost.memoryByteCount, withinSeconds: maximumWaitSeconds)
+        defer { turn.end() }
         return try SecretBytes(copying: scrypt(passcode, record))
     }
 

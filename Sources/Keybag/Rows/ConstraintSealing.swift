@@ -216,7 +216,7 @@ struct ApplicationPasswordKeys {
         let record = PasscodeRecord(salt: Array("keychain apppw 1".utf8) + storeID.bytes, cost: cost)
         return try password.stretched(for: storeID, cost: cost.encoded) { bytes throws(KeychainFailure) in
             defer { SecretArena.wipeStack() }
-            return try PasscodeKey.stretch(bytes, record)
+            return try PasscodeKey.stretch(bytes, record, of: storeID)
         }
     }
 

@@ -53,6 +53,16 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
         }
     }
 
+    /// The records of all application passwords in the tree.
+    package var passwordRecords: [PasswordRecord] {
+        switch self {
+        case .presence, .keyless: []
+        case .applicationPassword(let record): [record]
+        case .any(let branches): branches.flatMap(\.record.passwordRecords)
+        case .all(let records): records.flatMap(\.passwordRecords)
+        }
+    }
+
     /// The tree without the data of its keys.
     package var constraint: AccessControl.Constraint {
         switch self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-internal import Keybag
+package import Keybag
 package import KeychainCore
 internal import KeychainStore
 internal import KeychainSystem
@@ -12,15 +12,21 @@ package final class KeychainImport {
     private let keys: KeychainKeys
     private let configuration: KeychainConfiguration
     private let store: SQLiteItemStore
+    /// The most that a password of an item may cost.
+    private let largestCost: PasscodeCost?
 
     /// Creates the store without rows.
     ///
-    /// Throws as `open` does, `.duplicateItem` if there is a store, and the errors of creating one.
-    package init(_ keys: KeychainKeys, configuration: KeychainConfiguration) throws(KeychainFailure) {
+    /// `largestCost` limits the passcode and the passwords of items; nil: as the format does. Throws as `requireAcceptable` does, `.duplicateItem` if there is a store, and the errors of creating one.
+    package init(
+        _ keys: KeychainKeys, configuration: KeychainConfiguration, largestCost: PasscodeCost? = nil
+    ) throws(KeychainFailure) {
         self.keys = keys
         self.configuration = configuration
+        self.largestCost = largestCost
         let path = configuration.storePath
         let new = try Self.open(keys)
+        try Self.require(new.passcodeCost, for: "passcode", atMost: largestCost)
         let state = StoreState.initial(keybagDigest: new.stateCipher.digest(ofKeybag: keys.keybag))
         let outcome = try SQLiteItemStore.create(
             at: path, storeID: keys.storeID, keybag: keys.keybag, generation: keys.keybagGeneration,
@@ -34,10 +40,24 @@ package final class KeychainImport {
 
     deinit { store.close() }
 
-    /// Opens the keybag that is handed over.
+    /// Checks the keybag that is handed over.
     ///
-    /// Throws `.decode` if it is not authentic, or belongs to another protector or store.
-    package static func requireAuthentic(_ keys: KeychainKeys) throws(KeychainFailure) { _ = try open(keys) }
+    /// Throws `.decode` if it is not authentic, or belongs to another protector or store, and `.notAvailable` with the cause `.costRefused` if its
+    /// passcode costs more than `largestCost`.
+    package static func requireAcceptable(_ keys: KeychainKeys, largestCost: PasscodeCost) throws(KeychainFailure) {
+        try require(try open(keys).passcodeCost, for: "passcode", atMost: largestCost)
+    }
+
+    private static func require(_ cost: PasscodeCost?, for secret: String, atMost largest: PasscodeCost?) throws(KeychainFailure) {
+        guard let cost, let largest, cost.exceeds(largest) else { return }
+        let times = cost.parallelism == 1 ? "" : ", \(cost.parallelism) times"
+        throw KeychainFailure(
+            .notAvailable,
+            "checking the \(secret) needs \(cost.memoryByteCount >> 20) MiB of memory\(times), and keychaind uses at most "
+                + "\(largest.memoryByteCount >> 20) MiB, once: set the \(secret) again, or let the administrator raise passcodeMemoryMiB in "
+                + PasscodePolicy.systemPath,
+            subject: .keybag, cause: .costRefused)
+    }
 
     private static func open(_ keys: KeychainKeys, copies: [[UInt8]]? = nil) throws(KeychainFailure) -> OpenKeybag {
         let unusable = KeychainFailure(.decode, "the keybag that was handed over is not authentic", subject: .keybag, cause: .malformed)
@@ -54,9 +74,19 @@ package final class KeychainImport {
     /// Inserts rows behind those that the store has, in one transaction.
     package func insert(_ rows: [HandedOverRow]) throws(KeychainFailure) {
         let outcome = try store.write(ifKeybagGeneration: keys.keybagGeneration) { writing throws(KeychainFailure) in
-            for row in rows { try Self.insert(row, writing) }
+            for row in rows {
+                try requireAcceptable(row.row.header)
+                try Self.insert(row, writing)
+            }
         }
         guard case .written = outcome else { throw SealedKeychain.keybagChanged }
+    }
+
+    private func requireAcceptable(_ header: RowHeader) throws(KeychainFailure) {
+        guard largestCost != nil, let record = header.constraints.flatMap({ ConstraintRecord(encoded: $0) }) else { return }
+        for password in record.passwordRecords {
+            try Self.require(PasscodeCost(encoded: password.cost), for: "password of an item", atMost: largestCost)
+        }
     }
 
     private static func insert(_ handedOver: HandedOverRow, _ writing: any ItemWriting) throws(KeychainFailure) {

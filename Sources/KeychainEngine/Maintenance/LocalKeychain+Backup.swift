@@ -125,13 +125,13 @@ extension LocalKeychain {
         let header = try BackupHeader(from: file.read)
         let cost = header.cost
         guard !acceptingCost, cost.exceeds(.standard) else { return header }
-        let usual = try backend.passcodePolicy().cost
+        let usual = try backend.passcodePolicy().usualCost
         guard cost.exceeds(usual) else { return header }
         let times = cost.parallelism == 1 ? "" : ", \(cost.parallelism) times"
         throw KeychainFailure(
             .notAvailable,
             "checking the password of the backup needs \(cost.memoryByteCount >> 20) MiB of memory\(times), more than the usual "
-                + "\(max(usual.memoryByteCount, PasscodeCost.standard.memoryByteCount) >> 20) MiB",
+                + "\(usual.memoryByteCount >> 20) MiB",
             subject: .backup, cause: .costRefused, remedy: .acceptCost)
     }
 

@@ -17,6 +17,9 @@ package struct PasscodePolicy: Hashable, Sendable {
     /// The cost of one attempt at a passcode.
     package var cost: PasscodeCost
 
+    /// The most that checking a passcode or a password costs unless a person has accepted more: `cost`, or the standard one if that is higher.
+    package var usualCost: PasscodeCost { cost.exceeds(.standard) ? cost : .standard }
+
     package init(minimumLength: Int = 6, cost: PasscodeCost = .standard) {
         self.minimumLength = minimumLength
         self.cost = cost
@@ -90,7 +93,7 @@ package struct PasscodePolicy: Hashable, Sendable {
 
 extension KeychainConfiguration {
     /// Reads the administrator's current policy.
-    func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy {
+    package func passcodePolicy() throws(KeychainFailure) -> PasscodePolicy {
         try PasscodePolicy(filePath: policyPath, acceptsOwnFile: testPolicy != nil, defaults: testPolicy ?? PasscodePolicy())
     }
 }
