@@ -4,7 +4,8 @@
 //
 // A keychain is locked when each graphical session of its user is locked, idle for long enough, or gone, when a session is asked to lock, and
 // before the system sleeps. Nothing unlocks one: every process of a user may say that a session is not locked. If the message bus, logind, or
-// keychaind is lost, the program ends. systemd starts it again, and otherwise keychaind locks all keychains after some seconds.
+// keychaind is lost, the program ends. systemd starts it again, and otherwise keychaind locks all keychains after some seconds. All are locked
+// when it starts: while it did not run, a session may have been asked to lock, or the system may have slept, and nothing tells it afterwards.
 //
 // It is a program of its own in C, because keychaind links no libsystemd and reads no messages of D-Bus.
 #define _GNU_SOURCE
@@ -228,7 +229,7 @@ static struct user *find_user(struct watch *watch, uid_t id) {
         if (watch->users[index].id == id) return &watch->users[index];
     }
     watch->users = grown(watch->users, watch->user_count + 1, sizeof(struct user));
-    // The first time, a user whose sessions are all locked is locked too: this program may not have run before.
+    // The first time, a user whose sessions are all locked is locked too.
     watch->users[watch->user_count] = (struct user){.id = id, .was_open = true};
     return &watch->users[watch->user_count++];
 }
@@ -277,8 +278,10 @@ static int note_signal(sd_bus_message *message, void *context, sd_bus_error *err
     struct watch *watch = context;
     const char *path = sd_bus_message_get_path(message);
     if (sd_bus_message_is_signal(message, "org.freedesktop.DBus", "NameOwnerChanged")) {
-        // Whatever logind has reported may have changed meanwhile.
-        watch->is_lost = true;
+        // Whatever logind has reported may have changed meanwhile. A call of this program may start logind, which has reported nothing before.
+        const char *former = NULL;
+        watch->is_changed = true;
+        if (sd_bus_message_read(message, "sss", NULL, &former, NULL) < 0 || former[0] != 0) watch->is_lost = true;
     } else if (sd_bus_message_is_signal(message, manager_interface, "PrepareForSleep")) {
         int begins = 0;
         if (sd_bus_message_read(message, "b", &begins) < 0) return 0;
@@ -400,7 +403,7 @@ int main(int argc, char **argv) {
     // Before the sessions are read, so that no change is missed.
     subscribe(&watch);
     inhibit_sleep(&watch);
-    watch.is_changed = true;
+    watch.is_changed = watch.locks_all = true;
     perform_round(&watch);
     // After logind has answered: if it does not, this program ends and is started again, and keychaind must not take that for a watcher.
     announce(&watch);

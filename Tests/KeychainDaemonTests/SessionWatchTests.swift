@@ -106,30 +106,41 @@ struct SessionWatchTests {
         #expect(try machine.isUnlocked())
     }
 
-    @Test("A keychain whose user has locked the screen before is locked at the start")
-    func start() throws {
+    @Test("Each start of the watcher locks all keychains: a request to lock that came before is not repeated", arguments: [false, true])
+    func start(isFirst: Bool) throws {
         let machine = try WatchedMachine()
         try machine.logind("add", "c1", Self.user, "wayland")
-        try machine.logind("locked", "c1", "true")
-        try machine.startWatch()
+        if !isFirst {
+            let watch = try machine.startWatch()
+            watch.send(signal: SIGKILL)
+            _ = try watch.waitUntilEnded()
+        }
+        try machine.logind("lock", "c1")
+        #expect(try machine.isUnlocked())
+        _ = try machine.startWatch(unlocking: false)
+        #expect(try !machine.isUnlocked())
+    }
+
+    @Test("A watcher that has ended and is not back in time locks all keychains")
+    func lostWatcher() throws {
+        let machine = try WatchedMachine(timeoutSeconds: 1)
+        let watch = try machine.startWatch()
+        watch.send(signal: SIGKILL)
+        _ = try watch.waitUntilEnded()
         #expect(machine.isLockedSoon())
     }
 
-    @Test("Without a watcher that was there, all keychains are locked; another one in time prevents it", arguments: [false, true])
-    func lostWatcher(isReplaced: Bool) throws {
-        let machine = try WatchedMachine(timeoutSeconds: isReplaced ? 15 : 1)
+    @Test("A watcher that is back in time goes on in place of the one before")
+    func replacedWatcher() throws {
+        let machine = try WatchedMachine(timeoutSeconds: 1)
         let watch = try machine.startWatch()
-        #expect(try machine.isUnlocked())
+        let next = try machine.startWatch()
         watch.send(signal: SIGKILL)
         _ = try watch.waitUntilEnded()
-        if isReplaced {
-            let next = try machine.startWatch()
-            #expect(try machine.isUnlocked())
-            next.send(signal: SIGKILL)
-            #expect(machine.isLockedSoon())
-        } else {
-            #expect(machine.isLockedSoon())
-        }
+        try machine.settle()
+        #expect(try machine.isUnlocked())
+        next.send(signal: SIGKILL)
+        #expect(machine.isLockedSoon())
     }
 
     @Test("While logind does not answer, all keychains are locked, however often the watcher is started again")
@@ -208,12 +219,13 @@ private final class WatchedMachine {
     /// Ends the bus, and logind with it.
     func stopBus() { bus.closeInput() }
 
-    /// Starts keychain-watch, and returns when it watches.
+    /// Starts keychain-watch, returns when it watches, and unlocks the keychain, which it has locked.
     @discardableResult
-    func startWatch(_ options: String...) throws -> ChildProcess {
+    func startWatch(_ options: String..., unlocking: Bool = true) throws -> ChildProcess {
         let watch = try makeWatch(options)
         self.watch = watch
         try settle()
+        if unlocking { try unlock() }
         return watch
     }
 
