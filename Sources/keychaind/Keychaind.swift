@@ -63,7 +63,7 @@ struct Keychaind: ParsableCommand {
                 let identity = PeerIdentity(facts, registrations: registrations)
                 try identity.requireGroups(of: declared, facts)
                 return (identity, identity.entitlements(declared: declared, registrations: registrations))
-            }, inspector: ProgramInspector(socketAt: peerSocket), keychains: keychains,
+            }, inspector: ProgramInspector(socketAt: peerSocket), accounts: Accounts(known: keychains.users), keychains: keychains,
             sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout))
         do throws(Errno) {
             service = try Service(services, try listening())

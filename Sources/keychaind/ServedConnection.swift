@@ -17,6 +17,8 @@ struct SharedServices: Sendable {
     /// Nil if no program is identified by its file.
     var inspector: ProgramInspector?
     let contexts = ContextTable()
+    /// The users whose processes are served.
+    var accounts = Accounts()
     /// Nil if no keychain is handed over.
     var keychains: UserKeychains?
     /// Nil if the sessions of users are not watched.

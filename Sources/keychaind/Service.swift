@@ -15,7 +15,9 @@ final class Service: Sendable {
     private let listener: PacketListener
     private let stop: WakeupDescriptor
     /// By user; a connection counts until its thread has ended.
-    private let connections = Mutex<[UInt32: [ServedConnection]]>([:])
+    ///
+    /// Those of users of whom it is not known whether they have an account count together, with the user nil: looking for an account may take time.
+    private let connections = Mutex<[UInt32?: [ServedConnection]]>([:])
     /// By user.
     private let largeMessages = Mutex<[UInt32: TimedLock]>([:])
 
@@ -71,28 +73,46 @@ final class Service: Sendable {
         } catch {
             return
         }
-        guard admit(connection) else {
-            return connection.refuse(
-                KeychainFailure(
-                    .notAvailable, "the programs of user \(connection.userID) have too many connections to keychaind", cause: .busy))
-        }
+        let user = services.accounts.isKnown(connection.userID) ? connection.userID : nil
+        guard admit(connection, of: user) else { return connection.refuse(Self.tooManyConnections(of: connection.userID)) }
         let isStarted = BackgroundThread.start { [self] in
-            connection.serve(
-                services, mayObserve: { mayObserve(connection.userID) }, endOthers: { self.endConnections(ofUser: $0, except: connection) })
-            remove(connection)
+            if user == nil { serveUnknown(connection) } else { serve(connection) }
         }
         if !isStarted {
             connection.refuse(KeychainFailure(.allocate, "keychaind has no thread for another connection"))
-            remove(connection)
+            remove(connection, of: user)
         }
+    }
+
+    private static func tooManyConnections(of user: UInt32) -> KeychainFailure {
+        KeychainFailure(.notAvailable, "the programs of user \(user) have too many connections to keychaind", cause: .busy)
+    }
+
+    /// Serves a connection that counts for its user until it ends.
+    private func serve(_ connection: ServedConnection) {
+        connection.serve(
+            services, mayObserve: { mayObserve(connection.userID) }, endOthers: { self.endConnections(ofUser: $0, except: connection) })
+        remove(connection, of: connection.userID)
+    }
+
+    /// Serves a connection if its user has an account.
+    private func serveUnknown(_ connection: ServedConnection) {
+        do throws(KeychainFailure) {
+            defer { remove(connection, of: nil) }
+            try services.accounts.require(connection.userID)
+            guard admit(connection, of: connection.userID) else { throw Self.tooManyConnections(of: connection.userID) }
+        } catch {
+            return connection.refuse(error)
+        }
+        serve(connection)
     }
 
     /// Counts a connection, and ends the one of its user that has been idle longest if many are.
     ///
     /// Returns false if the user has too many.
-    private func admit(_ connection: ServedConnection) -> Bool {
+    private func admit(_ connection: ServedConnection, of user: UInt32?) -> Bool {
         connections.withLock { connections in
-            var ofUser = connections[connection.userID] ?? []
+            var ofUser = connections[user] ?? []
             guard ofUser.count < Self.largestConnectionCount else { return false }
             let idle = ofUser.compactMap { other in
                 if case .idle(let since) = other.use { (connection: other, since: since) } else { nil }
@@ -100,7 +120,7 @@ final class Service: Sendable {
             // The connection stays counted until its thread has ended, which is soon.
             if idle.count >= Self.largestIdleCount { idle.min { $0.since < $1.since }?.connection.finish() }
             ofUser.append(connection)
-            connections[connection.userID] = ofUser
+            connections[user] = ofUser
             return true
         }
     }
@@ -117,10 +137,10 @@ final class Service: Sendable {
         for other in connections.withLock({ $0[user] ?? [] }) where other !== connection { other.finish() }
     }
 
-    private func remove(_ connection: ServedConnection) {
+    private func remove(_ connection: ServedConnection, of user: UInt32?) {
         connections.withLock { connections in
-            connections[connection.userID]?.removeAll { $0 === connection }
-            if connections[connection.userID]?.isEmpty == true { connections[connection.userID] = nil }
+            connections[user]?.removeAll { $0 === connection }
+            if connections[user]?.isEmpty == true { connections.removeValue(forKey: user) }
         }
     }
 

@@ -23,9 +23,6 @@ final class UserKeychains: Sendable {
         var used: Set<UInt32> = []
         /// The users whose keychains are being handed over.
         var inHandover: Set<UInt32> = []
-
-        /// The users whose keychains may be unlocked, those at the end for whose handover a lock waits.
-        var unlockable: [UInt32] { Array(used.subtracting(inHandover)) + Array(used.intersection(inHandover)) }
     }
 
     /// How many keychains stay open without a connection: each takes descriptors and memory, and opening it again takes time.
@@ -98,7 +95,7 @@ final class UserKeychains: Sendable {
         try waitForHandover { state.withLock { !$0.inHandover.contains(user) } }
         let known = state.withLock { state in state.inHandover.contains(user) ? nil : Self.use(user, &state) }
         if let known { return known }
-        try requireKnown(user)
+        try Accounts.requireInDatabase(user)
         let made = LocalKeychain(
             configuration: configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind"))
         return try state.withLock { state throws(KeychainFailure) in
@@ -130,30 +127,21 @@ final class UserKeychains: Sendable {
 
     /// Locks the keychain of a user, or those of all users, for what can be read only while it is unlocked.
     ///
-    /// Tries all of them, and throws the first failure.
+    /// Tries all of them at the same time, so that a slow one delays no other, and throws one of the failures.
     func lock(ofUser user: UInt32?) throws(KeychainFailure) {
-        var failure: KeychainFailure?
-        for used in state.withLock(\.unlockable) where user == nil || used == user {
-            do throws(KeychainFailure) {
-                // Not only if it is unlocked: a keychain that cannot be read loses its keys too.
-                try withKeychainInUse(ofUser: used) { keychain throws(KeychainFailure) in try keychain.lock(.whenUnlocked) }
-            } catch {
-                // Without a passcode nothing is locked, and a keychain that was given back is not unlocked here.
-                if error.refusal != .passcodeNotSet, error.status != .itemNotFound { failure = failure ?? error }
-            }
-        }
-        if let failure { throw failure }
+        let users = state.withLock { $0.used.filter { user == nil || $0 == user } }
+        let failures = ThreadGroup.results(for: Array(users)) { [self] user in lockKeychain(ofUser: user) }
+        if let failure = failures.lazy.compactMap(\.self).first { throw failure }
     }
 
-    private func requireKnown(_ user: UInt32) throws(KeychainFailure) {
-        let group: UInt32?
-        do throws(Errno) {
-            group = try UserDatabase.primaryGroup(ofUser: user)
+    private func lockKeychain(ofUser user: UInt32) -> KeychainFailure? {
+        do throws(KeychainFailure) {
+            // Not only if it is unlocked: a keychain that cannot be read loses its keys too.
+            try withKeychainInUse(ofUser: user) { keychain throws(KeychainFailure) in try keychain.lock(.whenUnlocked) }
+            return nil
         } catch {
-            throw KeychainFailure(.notAvailable, "the user database cannot be read: \(error)", cause: .system(errno: error.rawValue))
-        }
-        guard group != nil else {
-            throw KeychainFailure(.notAvailable, "user \(user) is not in the user database of this machine", cause: .missing)
+            // Without a passcode nothing is locked, and a keychain that was given back is not unlocked here.
+            return error.refusal == .passcodeNotSet || error.status == .itemNotFound ? nil : error
         }
     }
 
@@ -200,7 +188,7 @@ final class UserKeychains: Sendable {
     /// `endConnections` ends those that the user's programs have. Throws `.notAvailable` if one takes too long, or if the keychain is being handed
     /// over already.
     func beginHandover(ofUser user: UInt32, endConnections: () -> Void = {}) throws(KeychainFailure) {
-        try requireKnown(user)
+        try Accounts.requireInDatabase(user)
         // One of them may be adopting a keychain.
         endConnections()
         try waitForHandover { state.withLock { $0.inHandover.insert(user).inserted } }
@@ -238,11 +226,12 @@ final class UserKeychains: Sendable {
         }
     }
 
+    /// The users with a directory, which may have a keychain in it; best effort.
+    var users: Set<UInt32> { Set(((try? FileSystem.names(in: directory)) ?? []).compactMap { UInt32($0) }) }
+
     /// Removes the copies that were not complete when keychaind ended; best effort.
     func removeIncompleteCopies() {
-        for name in (try? FileSystem.names(in: directory)) ?? [] {
-            if let user = UInt32(name) { stage(ofUser: user).removeIncomplete() }
-        }
+        for user in users { stage(ofUser: user).removeIncomplete() }
     }
 
     func endHandover(ofUser user: UInt32) { state.withLock { _ = $0.inHandover.remove(user) } }

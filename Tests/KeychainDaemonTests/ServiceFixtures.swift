@@ -17,9 +17,12 @@ final class InProcessService: Sendable {
     private let service: Service
     private let directory: TemporaryDirectory
 
-    convenience init(_ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test")) throws {
+    convenience init(
+        _ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test"), accounts: Accounts = Accounts()
+    ) throws {
         try self.init(
-            SharedServices(beginUse: { _, _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) }))
+            SharedServices(
+                beginUse: { _, _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) }, accounts: accounts))
     }
 
     /// With the keychains of all users in a directory.

@@ -17,6 +17,20 @@ import Testing
 
 @Suite("A keychain through keychaind", .blocking)
 struct DaemonKeychainTests {
+    @Test("A process of a user without an account is refused before it is greeted, and one of a known user is not looked for")
+    func account() throws {
+        let missing = KeychainFailure(.notAvailable, "", cause: .missing)
+        let accounts = { (known: Set<UInt32>) in Accounts(known: known) { _ throws(KeychainFailure) in throw missing } }
+        let service = try InProcessService(try InMemoryKeychain().keychain, accounts: accounts([]))
+        var assembly = MessageAssembly(limit: 1_000)
+        let packet = try #require(try RawConnection(service.path).receive())
+        let message = try #require(try assembly.add(packet[...]))
+        #expect(throws: MalformedMessage.self) { try Hello(parsing: message) }
+        #expect(failure { _ = try service.client().sessionStatus() }?.cause == .missing)
+        let known = try InProcessService(try InMemoryKeychain().keychain, accounts: accounts([CurrentProcess.effectiveUserID]))
+        #expect(failure { _ = try known.client().sessionStatus() } == nil)
+    }
+
     @Test("It satisfies the contract of a keychain with a lock", arguments: KeychainSessionContract.rules)
     func contract(rule: KeychainSessionContract) throws {
         let keychain = try InMemoryKeychain()
