@@ -141,7 +141,11 @@ final class CallHandler {
         switch call {
         case .add(var add):
             add.authentication.context = context
-            return .items([try keychain.add(add)])
+            let item = try keychain.add(add)
+            // The program has the secret.
+            return .items([
+                KeychainItem(reference: item.reference, attributes: item.attributes, accessControl: item.accessControl, secret: nil)
+            ])
         case .copyMatching(var match):
             match.authentication.context = context
             return .items(try keychain.copyMatching(match))

@@ -52,6 +52,20 @@ struct DaemonKeychainTests {
         #expect(found.map(\.secret) == [value])
     }
 
+    @Test("The reply to an addition has no copy of the secret")
+    func addition() throws {
+        let service = try InProcessService(try InMemoryKeychain().keychain)
+        let connection = try RawConnection(service.path)
+        try connection.identify()
+        let secret = Array("swordfish and more".utf8)
+        try connection.send(Request(.add(AddRequest(itemClass: .genericPassword, secret: Data(secret)))).message)
+        let packet = try #require(try connection.receive())
+        #expect(!packet.isEmpty && Data(packet).range(of: Data(secret)) == nil)
+        let item = try service.client().add(
+            AddRequest(itemClass: .genericPassword, attributes: ItemAttributes([.account: .string("a")]), secret: Data(secret)))
+        #expect(item.secret == Data(secret))
+    }
+
     @Test("A failure of the keychain arrives with its status and its reason")
     func failures() throws {
         let keychain = try InMemoryKeychain().keychain

@@ -35,7 +35,9 @@ package final class DaemonKeychain: Sendable {
 extension DaemonKeychain: Keychain {
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
         guard let item = try items(.add(request), request.authentication).first else { throw Self.unexpectedReply }
-        return item
+        // The reply has no copy of the secret.
+        return KeychainItem(
+            reference: item.reference, attributes: item.attributes, accessControl: item.accessControl, secret: request.secret)
     }
 
     package func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] {
