@@ -37,6 +37,7 @@ if [ "${1:-}" != build ]; then
 fi
 if [ "${1:-}" != build ] && [ "${1:-}" != daemon ]; then
     command -v strace >/dev/null 2>&1 || missing+=(strace)              # tests that a stored secret was flushed
+    command -v bwrap >/dev/null 2>&1 || missing+=(bubblewrap)           # tests of programs in a sandbox
     command -v keyctl >/dev/null 2>&1 || missing+=(keyutils)            # sessions with a keyring of their own
     command -v swtpm >/dev/null 2>&1 || missing+=(swtpm)                # a software TPM
     command -v tpm2_clear >/dev/null 2>&1 || missing+=(tpm2-tools)      # tests clear the software TPM with it

@@ -5,6 +5,8 @@ package import KeychainCore
 package enum PeerIdentity: Hashable, Sendable {
     /// Some program of the user.
     case anyProgram
+    /// A program in a sandbox.
+    case sandboxed(Sandbox)
     /// The program at this path, whose file only root can change.
     case program(String)
     /// The program whose file has this group, and the permission to run with it.
@@ -13,6 +15,8 @@ package enum PeerIdentity: Hashable, Sendable {
     package init(_ facts: PeerFacts, registrations: ProgramRegistrations) {
         if let group = facts.programGroup, registrations.entitlements(ofGroup: group) != nil {
             self = .programGroup(group)
+        } else if let sandbox = facts.program?.sandbox {
+            self = .sandboxed(sandbox)
         } else if let path = try? facts.program?.verifiedPath() {
             self = .program(path)
         } else {
@@ -22,13 +26,17 @@ package enum PeerIdentity: Hashable, Sendable {
 
     /// Returns what the program is entitled to; `declared` is what it says about itself.
     ///
-    /// A program without an identity gets the groups that it declares, which are the same for all such programs of the user, except those that
+    /// A program in a sandbox has the group of its application and no other. A program without an identity gets the groups that it declares, which are the same for all such programs of the user, except those that
     /// belong to programs with an identity.
     package func entitlements(declared: Entitlements, registrations: ProgramRegistrations) -> Entitlements {
         switch self {
         case .programGroup(let name):
             if let registered = registrations.entitlements(ofGroup: name) { return registered }
             return Entitlements(applicationIdentifier: "", origin: "keychaind")
+        case .sandboxed(let sandbox):
+            return Entitlements(
+                applicationIdentifier: "", keychainAccessGroups: sandbox.accessGroup.map { [$0] } ?? [],
+                origin: "keychaind, which gives a program in a sandbox the group of its application")
         case .anyProgram, .program:
             let own = ownGroup
             let isAvailable = { (group: String) in

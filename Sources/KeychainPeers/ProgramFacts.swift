@@ -35,16 +35,19 @@ package struct ProgramFacts: Hashable, Sendable {
     /// Whether all code that is mapped from files is in files that only root can change, that no user has mounted, and that the machine sees at the
     /// same paths.
     package var isMappedCodeOfRoot: Bool?
+    /// The sandbox in which the process is; nil if none was found.
+    package var sandbox: Sandbox?
 
     package init() {}
 
     /// Why a program has no identity of its own.
     package enum Unverified: Error, Hashable, Sendable {
-        case unknown, interpreter, changeable, otherFile, traced, loadsCode, container
+        case unknown, interpreter, changeable, otherFile, traced, loadsCode, container, sandbox
     }
 
     /// Returns the path that identifies the program.
     package func verifiedPath() throws(Unverified) -> String {
+        guard sandbox == nil else { throw .sandbox }
         guard let executedFile, let path else { throw .unknown }
         guard fileAtPath == executedFile else { throw .otherFile }
         try Self.require(isOutsideOfContainers, or: .container)
@@ -65,12 +68,13 @@ package struct ProgramFacts: Hashable, Sendable {
 
 // MARK: Encoding
 extension ProgramFacts {
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
     private static let pathByteCount = 1_024
+    private static let sandboxByteCount = 264
     /// The question whether the process still executes the program of the facts.
     package static let confirmation: UInt8 = 2
     /// The byte count of all facts; it does not depend on them.
-    package static let encodedByteCount = 1 + 6 + 2 * 17 + 2 + pathByteCount
+    package static let encodedByteCount = 1 + 6 + 2 * 17 + 2 + pathByteCount + 1 + 2 + sandboxByteCount
 
     /// Whether a path can be encoded: absolute, of a certain length, and without characters that change what a terminal shows.
     private static func isEncodable(_ path: String) -> Bool {
@@ -92,9 +96,22 @@ extension ProgramFacts {
             bytes.append(littleEndian: file?.device ?? 0)
             bytes.append(littleEndian: file?.inode ?? 0)
         }
-        let text = path.flatMap { Self.isEncodable($0) ? Array($0.utf8) : nil } ?? []
-        bytes.append(littleEndian: UInt16(text.count))
-        return bytes + text + [UInt8](repeating: 0, count: Self.pathByteCount - text.count)
+        bytes += Self.place(path.flatMap { Self.isEncodable($0) ? $0 : nil } ?? "", byteCount: Self.pathByteCount)
+        bytes.append(sandbox == nil ? 0 : 1)
+        return bytes + Self.place(sandbox?.accessGroup ?? "", byteCount: Self.sandboxByteCount)
+    }
+
+    private static func place(_ text: String, byteCount: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(littleEndian: UInt16(text.utf8.count))
+        return bytes + text.utf8 + [UInt8](repeating: 0, count: byteCount - text.utf8.count)
+    }
+
+    /// Reads what `place` returns; nil if that never returns it.
+    private static func text(from reader: inout ByteReader, byteCount: Int) -> String? {
+        guard let count = reader.readUInt16(), let place = reader.readBytes(byteCount) else { return nil }
+        guard count <= place.count, place.dropFirst(Int(count)).allSatisfy({ $0 == 0 }) else { return nil }
+        return String(validating: place.prefix(Int(count)), as: UTF8.self)
     }
 
     /// Decodes facts; nil for bytes that `encoded` never returns.
@@ -119,11 +136,19 @@ extension ProgramFacts {
             default: return nil
             }
         }
-        guard let count = reader.readUInt16(), let place = reader.readBytes(Self.pathByteCount) else { return nil }
-        guard count <= place.count, place.dropFirst(Int(count)).allSatisfy({ $0 == 0 }) else { return nil }
-        guard count > 0 else { return }
-        guard let text = String(validating: place.prefix(Int(count)), as: UTF8.self), Self.isEncodable(text) else { return nil }
-        path = text
+        guard let path = Self.text(from: &reader, byteCount: Self.pathByteCount), path.isEmpty || Self.isEncodable(path) else { return nil }
+        self.path = path.isEmpty ? nil : path
+        guard let isInSandbox = reader.readByte(), let group = Self.text(from: &reader, byteCount: Self.sandboxByteCount) else {
+            return nil
+        }
+        switch (isInSandbox, group.isEmpty) {
+        case (0, true): break
+        case (1, true): sandbox = .unnamed
+        case (1, false):
+            guard let sandbox = Sandbox(accessGroup: group) else { return nil }
+            self.sandbox = sandbox
+        default: return nil
+        }
     }
 }
 
@@ -161,6 +186,7 @@ extension ProgramFacts.Unverified: CustomStringConvertible {
         case .otherFile: "its file was replaced while it ran, or is another one for the machine"
         case .traced: "another process traces it"
         case .loadsCode: "it has loaded code from a file that others than root can change, or that was replaced since"
+        case .sandbox: "it runs in a sandbox of Flatpak or of a snap"
         case .container: "it runs in a user namespace, or with another root directory"
         }
     }

@@ -14,6 +14,7 @@ extension ProgramFacts {
             isTraced = tracer != "0"
         }
         isOutsideOfContainers = Self.isOutsideOfContainers(directory)
+        sandbox = Self.sandbox(directory, isOutsideOfContainers: isOutsideOfContainers)
         let file = "\(directory)/exe"
         guard let executed = try? FileStatus(of: file, followsLinks: true), let path = try? FileSystem.target(ofSymbolicLink: file) else {
             return
@@ -36,6 +37,19 @@ extension ProgramFacts {
             let root = try? FileStatus(of: "\(directory)/root", followsLinks: true), let ownRoot = try? FileStatus(of: "/")
         else { return nil }
         return user.identity == ownUser.identity && root.identity == ownRoot.identity
+    }
+
+    private static func sandbox(_ directory: String, isOutsideOfContainers: Bool?) -> Sandbox? {
+        let path = "\(directory)/root/.flatpak-info"
+        // Not through a symbolic link, which would lead to a file of the machine.
+        if let file = try? FileStatus(of: path) {
+            // A device, or a pipe, could keep this process waiting.
+            guard file.kind == .regularFile, let bytes = ProcessFile(path).bytes else { return .unnamed }
+            return Sandbox(flatpakInformation: bytes)
+        }
+        // Programs of a snap with classic confinement are in no sandbox.
+        guard isOutsideOfContainers == false, let groups = ProcessFile("\(directory)/cgroup").bytes else { return nil }
+        return Sandbox(controlGroups: groups)
     }
 
     private static func areDirectoriesOfRoot(to path: String) -> Bool? {

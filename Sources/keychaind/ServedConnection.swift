@@ -117,7 +117,7 @@ final class ServedConnection: Sendable {
             try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
             let handler = CallHandler(
                 mayChangePasscode: identity.level == .credential, contexts: services.contexts, process: peer.processID,
-                handovers: handovers(services, endOthers),
+                handovers: handovers(services, identity, endOthers),
                 logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) }
             ) { () throws(KeychainFailure) in try use.keychain().with(entitlements: entitlements) }
             switch try performCalls(&buffer, handler, services) {
@@ -130,9 +130,12 @@ final class ServedConnection: Sendable {
         }
     }
 
-    /// A keychain can be adopted by each program of its user, which can read all of it before, and released by root only.
-    private func handovers(_ services: SharedServices, _ endOthers: @escaping (_ userID: UInt32) -> Void) -> Handovers? {
+    /// A keychain can be adopted by each program of its user, which can read all of it before, except in a sandbox, and released by root only.
+    private func handovers(
+        _ services: SharedServices, _ identity: PeerIdentity, _ endOthers: @escaping (_ userID: UInt32) -> Void
+    ) -> Handovers? {
         guard let keychains = services.keychains else { return nil }
+        if case .sandboxed = identity { return nil }
         return Handovers(
             keptKeychain: { [peer] () throws(KeychainFailure) in try keychains.keptKeychain(ofUser: peer.userID) },
             adopt: { [peer] keys throws(KeychainFailure) in try KeychainHandover(adopting: keys, ofUser: peer.userID, keychains) },
@@ -305,6 +308,7 @@ extension PeerIdentity {
     fileprivate var level: AssuranceLevel {
         switch self {
         case .anyProgram: .none
+        case .sandboxed(let sandbox): sandbox.accessGroup == nil ? .none : .sandbox
         case .program: .verifiedFile
         case .programGroup: .credential
         }

@@ -21,6 +21,9 @@ extension Trait where Self == ConditionTrait {
     /// strace is installed and may trace child processes.
     package static var requiresStrace: Self { .enabled(if: TestRequirement.strace, "requires strace") }
 
+    /// bubblewrap is installed, and can make a sandbox.
+    package static var requiresSandbox: Self { .enabled(if: TestRequirement.sandbox, "requires bubblewrap") }
+
     /// keyctl is installed, and the kernel's keyring can hold keys.
     package static var requiresKeyctl: Self {
         .enabled(if: TestRequirement.kernelKeyring && TestRequirement.keyctl, "requires keyctl and the kernel's keyring")
@@ -64,6 +67,7 @@ private enum TestRequirement {
         succeeds("dbus-daemon", "--version") && succeeds("/usr/bin/python3", "-c", "import dbusmock, gi")
         && FileManager.default.fileExists(atPath: "/usr/include/systemd/sd-bus.h")
     static let strace = succeeds("strace", "-o", "/dev/null", "true")
+    static let sandbox = succeeds("bwrap", "--unshare-user", "--ro-bind", "/", "/", "true")
     static let etcd = succeeds("etcd", "--version") && succeeds("etcdctl", "version") && succeeds("openssl", "version")
     static let keyctl = succeeds("keyctl", "--version")
     static let userNamespaces = succeeds("unshare", "-Ur", "true")
