@@ -121,6 +121,7 @@ let package = Package(
         .target(name: "KeychainIPC", dependencies: ["KeychainCore", "KeychainSystem"]),
         .target(name: "KeychainPeers", dependencies: ["KeychainCore"]),
         .executableTarget(name: "keychain-peer", dependencies: ["KeychainPeers", "KeychainSystem"]),
+        .executableTarget(name: "keychain-agent", dependencies: ["KeychainIPC", "KeychainEngine", "KeychainSystem", "KeychainCore"]),
         .executableTarget(
             name: "keychaind",
             dependencies: [
@@ -212,7 +213,8 @@ let package = Package(
         .testTarget(
             name: "KeychainDaemonTests",
             dependencies: [
-                "keychaind", "keychain-peer", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainStore", "KeychainSystem",
+                "keychaind", "keychain-peer", "keychain-agent", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainStore",
+                "KeychainSystem",
                 "KeychainCore", "Contracts",
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ],

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the services keychaind, keychain-peer, and keychain-watch, and the module
-# for PAM. The Makefile documents the targets.
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the services keychaind, keychain-peer, and keychain-watch, keychain-agent,
+# and the module for PAM. The Makefile documents the targets.
 #
 # PREFIX (default: /usr/local) is the installation prefix. DESTDIR is a staging directory, which precedes it; with it nothing is started, and no
 # user is created.
@@ -33,8 +33,8 @@ has_systemd() { [ -z "$destination" ] && [ -d /run/systemd/system ]; }
 
 build() {
     local product unit
-    for product in keychaind keychain-peer; do swift build "${swift_options[@]}" --product $product; done
-    for unit in "${units[@]}" pam-config; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
+    for product in keychaind keychain-peer keychain-agent; do swift build "${swift_options[@]}" --product $product; done
+    for unit in "${units[@]}" keychain-agent.service pam-config; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
     local c_options=(-std=c11 -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror -Wl,-z,relro,-z,now,-z,defs)
     "${CC:-cc}" "${c_options[@]}" -shared -fPIC -fvisibility=hidden -o "$built/pam_keychain.so" Helpers/pam_keychain.c -lpam
     "${CC:-cc}" "${c_options[@]}" -fPIE -pie -o "$built/keychain-watch" Helpers/keychain_watch.c -lsystemd
@@ -46,6 +46,8 @@ files() {
     bin=$(swift build "${swift_options[@]}" --show-bin-path)
     printf '%s\t%s\t%s\n' 755 "$bin/keychaind" "$prefix/libexec/keychaind"
     printf '%s\t%s\t%s\n' 755 "$bin/keychain-peer" "$prefix/libexec/keychain-peer"
+    printf '%s\t%s\t%s\n' 755 "$bin/keychain-agent" "$prefix/libexec/keychain-agent"
+    printf '%s\t%s\t%s\n' 644 "$built/keychain-agent.service" "$prefix/lib/systemd/user/keychain-agent.service"
     printf '%s\t%s\t%s\n' 755 "$built/keychain-watch" "$prefix/libexec/keychain-watch"
     for unit in "${units[@]}"; do printf '%s\t%s\t%s\n' 644 "$built/$unit" "$prefix/lib/systemd/system/$unit"; done
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.sysusers "$prefix/lib/sysusers.d/keychaind.conf"
@@ -111,7 +113,8 @@ uninstall_all() {
     fi
     if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now "${units[@]}" 2>/dev/null || true; fi
     "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/libexec/keychain-peer" \
-        "$destination$prefix/libexec/keychain-watch" "${units[@]/#/$destination$prefix/lib/systemd/system/}" \
+        "$destination$prefix/libexec/keychain-watch" "$destination$prefix/libexec/keychain-agent" \
+        "$destination$prefix/lib/systemd/user/keychain-agent.service" "${units[@]/#/$destination$prefix/lib/systemd/system/}" \
         "$destination$prefix/lib/sysusers.d/keychaind.conf" "$destination$prefix/lib/tmpfiles.d/keychaind.conf" \
         "$destination$prefix/lib/security/pam_keychain.so" "$destination/usr/share/pam-configs/keychain"
     if has_systemd; then "${as_root[@]}" systemctl daemon-reload; fi

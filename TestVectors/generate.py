@@ -1477,11 +1477,16 @@ def ipc_vectors():
         "a login": (80, optional(None) + u32(65534) + counted(b"12345")),
         "a watch": (96, optional(None)),
         "a locked session": (97, optional(None) + optional(u32(65534))),
+        "an agent": (113, optional(None) + optional(u32(65534))),
+        "a passcode": (114, optional(None) + b"\x00" + counted(b"swordfish")),
+        "no prompt": (114, optional(None) + b"\x02" + counted(b"no terminal")),
         "all sessions": (97, optional(None) + optional(None)),
         "a changed login password": (81, optional(None) + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {
         "done": b"\x00\x00",
+        "a question": b"\x00\x09\x01" + counted(b"/usr/bin/gh (process 7)") + counted(b"read an item that you protected")
+                      + optional(counted("Ünlock".encode())) + optional(None) + optional(u32(2)) + u32(60),
         "an item": b"\x03\x01" + listed([bytes([GENERIC_PASSWORD]) + item + counted(attributes) + bytes([AK]) + optional(None) + b"\x00"
                                          + optional(counted(b"12345"))]),
         "identified": b"\x00\x04\x03" + listed([text("com.example.shared"), text("group:kc-demo")]),

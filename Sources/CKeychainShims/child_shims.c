@@ -89,7 +89,8 @@ static int spawn(
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
-    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (leads_session ? POSIX_SPAWN_SETSID : 0);
+    /* The child gets no group of this program's file, which identifies the program, and with which windows are refused. */
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_RESETIDS | (leads_session ? POSIX_SPAWN_SETSID : 0);
     if (!code) code = posix_spawnattr_setsigmask(&attributes, &none);
     if (!code) code = posix_spawnattr_setsigdefault(&attributes, &all);
     if (!code) code = posix_spawnattr_setflags(&attributes, flags);

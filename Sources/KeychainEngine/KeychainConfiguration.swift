@@ -47,6 +47,8 @@ package struct KeychainConfiguration: Sendable {
     package var presencePrompter: (any PresencePrompter)?
     /// How long a person has to answer, in seconds.
     package var promptTimeoutSeconds = PresenceQuestion.standardTimeoutSeconds
+    /// Held while a prompt is shown; that of this process by default.
+    package var promptLock = TimedLock.promptLock
     /// The clock that limits the reuse of an authentication.
     package var time: any ContinuousTime = SystemContinuousTime()
     /// How the store is opened.

@@ -26,17 +26,26 @@ package final class LocalKeychain: TransactionalKeychain {
         sharesOpenKeychain = false
     }
 
-    private init(sharing other: LocalKeychain, entitlements: Entitlements) {
+    private init(sharing other: LocalKeychain, entitlements: Entitlements, promptSettings: PromptSettings) {
         backend = other.backend
         self.entitlements = entitlements
-        promptSettings = other.promptSettings
+        self.promptSettings = promptSettings
         prompts = other.prompts
         opened = other.opened
         sharesOpenKeychain = true
     }
 
     /// Returns the same keychain for a program with other entitlements, with one open store for both.
-    package func with(entitlements: Entitlements) -> LocalKeychain { LocalKeychain(sharing: self, entitlements: entitlements) }
+    ///
+    /// `prompter` asks the person, with `requester` as the name of the program; nil to ask as this keychain does.
+    package func with(
+        entitlements: Entitlements, prompter: (any PresencePrompter)? = nil, requester: String? = nil
+    ) -> LocalKeychain {
+        var settings = promptSettings
+        settings.prompter = prompter ?? settings.prompter
+        settings.requester = requester ?? settings.requester
+        return LocalKeychain(sharing: self, entitlements: entitlements, promptSettings: settings)
+    }
 
     /// Uses the store in the file that `configuration` names.
     package convenience init(configuration: KeychainConfiguration, entitlements: Entitlements) {

@@ -24,6 +24,7 @@ package final class UserKeychain: Sendable {
     /// The engine of this process, for what keychaind does not offer.
     package let local: LocalKeychain
     private let connector: DaemonClient.Connector
+    private let socketPath: String
     private let group: ProgramGroup
     /// Whether `kept` is in use, which each call reads.
     private let isKept = Atomic(false)
@@ -32,14 +33,17 @@ package final class UserKeychain: Sendable {
     /// - Parameters:
     ///   - local: The engine of this process.
     ///   - connector: Connects to keychaind; only tests have another one.
+    ///   - socketPath: The socket of keychaind, for agents; only tests have another one.
     ///   - group: The group of the program; only tests have another value.
     package init(
         _ local: LocalKeychain,
         connector: @escaping DaemonClient.Connector = DaemonClient.connector(toSocketAt: DaemonClient.standardSocketPath),
+        socketPath: String = DaemonClient.standardSocketPath,
         group: ProgramGroup = .ofThisProcess
     ) {
         self.local = local
         self.connector = connector
+        self.socketPath = socketPath
         self.group = group
     }
 
@@ -134,7 +138,11 @@ package final class UserKeychain: Sendable {
             if let kept, kept.storeID == storeID { return kept }
             let made = Kept(
                 storeID: storeID,
-                keychain: DaemonKeychain(DaemonClient(entitlements: local.entitlements, storeID: storeID, connector: connector)))
+                keychain: DaemonKeychain(
+                    DaemonClient(
+                        entitlements: local.entitlements, storeID: storeID,
+                        launcher: ProcessAgentLauncher(for: local, socketPath: socketPath),
+                        connector: connector)))
             kept = made
             return made
         }

@@ -179,7 +179,8 @@ final class CallHandler {
         // The connection does that itself, or `performHandover`, or `logins`.
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
             .prepareRelease, .finishRelease, .setReleasedAside,
-            .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession:
+            .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession, .agentProgram, .showPrompts,
+            .answer:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done

@@ -27,6 +27,14 @@ struct Keychaind: ParsableCommand {
     @Option(help: ArgumentHelp("Ask keychain-peer, which looks at the files of programs, at this path.", valueName: "path"))
     var peerSocket = "/run/keychain-peer/keychain-peer.sock"
 
+    @Option(help: ArgumentHelp("Tell programs to start the agent that shows prompts at this path.", valueName: "path"))
+    var agent = Self.standardAgentPath
+
+    /// Beside this program.
+    private static var standardAgentPath: String {
+        (CurrentProcess.executablePath.map(FileSystem.parent) ?? "/usr/local/libexec") + "/keychain-agent"
+    }
+
     @Option(help: ArgumentHelp("Keep at most this many MiB of each user.", valueName: "MiB"))
     var sizeLimit = 256
 
@@ -42,6 +50,7 @@ struct Keychaind: ParsableCommand {
     func validate() throws {
         for (option, path) in [
             ("--socket", socket), ("--directory", directory), ("--entitlements", entitlements), ("--peer-socket", peerSocket),
+            ("--agent", agent),
         ]
         where !path.hasPrefix("/") {
             throw ValidationError("\(option) must be an absolute path")
@@ -63,7 +72,8 @@ struct Keychaind: ParsableCommand {
                 let identity = PeerIdentity(facts, registrations: registrations)
                 try identity.requireGroups(of: declared, facts)
                 return (identity, identity.entitlements(declared: declared, registrations: registrations))
-            }, inspector: ProgramInspector(socketAt: peerSocket), accounts: Accounts(known: keychains.users), keychains: keychains,
+            }, inspector: ProgramInspector(socketAt: peerSocket), accounts: Accounts(known: keychains.users),
+            agents: Agents(program: agent), keychains: keychains,
             sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout))
         do throws(Errno) {
             service = try Service(services, try listening())

@@ -19,6 +19,8 @@ struct SharedServices: Sendable {
     let contexts = ContextTable()
     /// The users whose processes are served.
     var accounts = Accounts()
+    /// Nil if no person is asked, or without agents.
+    var agents: Agents?
     /// Nil if no keychain is handed over.
     var keychains: UserKeychains?
     /// Nil if the sessions of users are not watched.
@@ -115,15 +117,19 @@ final class ServedConnection: Sendable {
                 return try send(Response(.failure(error)))
             }
             try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
+            let (prompter, requester) = (prompter(services.agents), identity.requester(ofProcess: peer.processID))
             let handler = CallHandler(
                 mayChangePasscode: identity.level == .credential, contexts: services.contexts, process: peer.processID,
                 handovers: handovers(services, identity, endOthers),
                 logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) }
-            ) { () throws(KeychainFailure) in try use.keychain().with(entitlements: entitlements) }
+            ) { () throws(KeychainFailure) in
+                try use.keychain().with(entitlements: entitlements, prompter: prompter, requester: requester)
+            }
             switch try performCalls(&buffer, handler, services) {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)
             case .watch: try watch(&buffer, services.sessions)
+            case .agent(let process): try serveAgent(forProcess: process, services.agents, mayObserve)
             }
         } catch {
             // The program has ended, or does not follow the protocol. Closing the connection is the answer to both.
@@ -192,6 +198,7 @@ final class ServedConnection: Sendable {
     /// What a connection is for after its calls.
     private enum Continuation {
         case end, observation, watch
+        case agent(forProcess: Int32?)
     }
 
     /// Performs calls until the program ends the connection, or wants to observe changes or to watch sessions from now on.
@@ -215,6 +222,11 @@ final class ServedConnection: Sendable {
             let request = try Self.parsed { () throws(MalformedMessage) in try Request(parsing: message) }
             if case .observeChanges = request.call { return .observation }
             if case .watchSessions = request.call { return .watch }
+            if case .showPrompts(let process) = request.call { return .agent(forProcess: process) }
+            if case .agentProgram = request.call {
+                try send(Response(services.agents.map { .path($0.program) } ?? .failure(Self.hasNoAgents)))
+                continue
+            }
             if case .lockWithSession(let user) = request.call {
                 try send(
                     Response(to: services.sessions) { sessions throws(KeychainFailure) in
@@ -273,6 +285,24 @@ final class ServedConnection: Sendable {
         _ = try receive(&buffer, limit: 0, until: .never)
     }
 
+    // MARK: Agents
+
+    /// Keeps the process as an agent until it ends the connection.
+    private func serveAgent(forProcess process: Int32?, _ agents: Agents?, _ mayObserve: () -> Bool) throws(MessageChannel.Failure) {
+        guard let agents else { return try send(Response(.failure(Self.hasNoAgents))) }
+        guard mayObserve() else {
+            return try send(Response(.failure(KeychainFailure(.notAvailable, "the user has too many agents, or observers", cause: .busy))))
+        }
+        state.withLock { $0 = .observing }
+        try agents.serve(Agent(channel, sender: peer.processID, process: process), ofUser: peer.userID)
+    }
+
+    private static var hasNoAgents: KeychainFailure { KeychainFailure(.notAvailable, "this service asks no person") }
+
+    private func prompter(_ agents: Agents?) -> AgentPrompter? {
+        agents.map { AgentPrompter(agents: $0, userID: peer.userID, processID: peer.processID, caller: channel) }
+    }
+
     // MARK: Messages
 
     private static func parsed<Value>(_ body: () throws(MalformedMessage) -> Value) throws(MessageChannel.Failure) -> Value {
@@ -312,6 +342,18 @@ extension PeerIdentity {
         case .program: .verifiedFile
         case .programGroup: .credential
         }
+    }
+
+    /// The name of the program for a person, with the number of its process: programs of the same name do not share an answer.
+    fileprivate func requester(ofProcess process: Int32) -> String {
+        let name =
+            switch self {
+            case .anyProgram: "An unverified program"
+            case .sandboxed(let sandbox): "A program in the sandbox \(sandbox.accessGroup ?? "of an unknown application")"
+            case .program(let path): path
+            case .programGroup(let group): "The program of the group \(group)"
+            }
+        return "\(name) (process \(process))"
     }
 }
 

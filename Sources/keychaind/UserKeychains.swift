@@ -177,6 +177,8 @@ final class UserKeychains: Sendable {
         // The kernel's keyrings have room for some keys only, and all users' keys are those of one user here.
         configuration.keyHolder = .processMemory
         configuration.presencePrompter = NoPrompter()
+        // A prompt of one user keeps no other user's waiting.
+        configuration.promptLock = TimedLock()
         configuration.quota = quota
         return configuration
     }
@@ -252,11 +254,11 @@ final class UserKeychains: Sendable {
     }
 }
 
-/// keychaind has neither a terminal nor a display: it cannot ask a person yet.
+/// keychaind has neither a terminal nor a display: it asks a person only through the agent of a program.
 private struct NoPrompter: PresencePrompter {
     var canAsk: Bool { false }
 
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
-        throw .promptUnavailable("keychaind cannot ask a person")
+        throw .promptUnavailable("no program has called that could ask a person")
     }
 }

@@ -19,6 +19,7 @@ private let allowedImports: [String: Set<String>] = [
     ]),
     "KeychainIPC": standardModules.union(["KeychainSystem", "KeychainCore"]),
     "KeychainPeers": ["KeychainCore"],
+    "keychain-agent": standardModules.union(["KeychainIPC", "KeychainEngine", "KeychainSystem", "KeychainCore"]),
     "keychain-peer": standardModules.union(["KeychainPeers", "KeychainSystem"]),
     "keychaind": standardModules.union([
         "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore", "ArgumentParser",

@@ -112,7 +112,7 @@ struct HandoverTests {
             engine.close()
 
             let report = try engine.handOver(to: handover.connector)
-            #expect(report.rowCount == rows.count && report.constrainedCount == 1)
+            #expect(report.rowCount == rows.count)
             #expect(try FileManager.default.contentsOfDirectory(atPath: handover.home).sorted() == ["keychain.db", "keys"])
             #expect(try handover.keyFileCount == 0)
             let program = handover.program()

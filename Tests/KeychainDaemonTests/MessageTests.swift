@@ -53,7 +53,7 @@ struct MessageTests {
         }
     }
 
-    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, UInt16.max])
+    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, 111, 115, UInt16.max])
     func unknownOperation(operation: UInt16) {
         #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: operation, body: [0])) }
     }
@@ -226,7 +226,9 @@ enum Samples {
         .authenticate(.devicePasscode, .whenPasscodeSetThisDeviceOnly, authentication), .authenticate(.userPresence, nil, authentication),
         .observeChanges, .forgetContext(identifier), .unlockAtLogin(user: 1_000, secret("swordfish")),
         .changePasscodeAtLogin(user: 1_000, from: secret("old"), to: secret("new")),
-        .watchSessions, .lockWithSession(user: 1_000), .lockWithSession(user: nil),
+        .watchSessions, .lockWithSession(user: 1_000), .lockWithSession(user: nil), .agentProgram, .showPrompts(process: nil),
+        .showPrompts(process: 7), .answer(.secret(secret("swordfish"))), .answer(.empty), .answer(.refused(.promptUnavailable("why"))),
+        .answer(.refused(.canceled)), .answer(.refused(.timedOut)), .answer(.refused(.failed("why"))),
     ]
 
     private static let removal = PasscodeRemoval(items: [
@@ -243,6 +245,11 @@ enum Samples {
                     reference: reference, attributes: ItemAttributes(),
                     accessControl: AccessControl(.whenUnlocked, constraint: .userPresence), secret: Data([9])),
             ]),
+            .question(PresenceQuestion(secret: .passcode, requester: "a program", purpose: "read")),
+            .question(
+                PresenceQuestion(
+                    secret: .newApplicationPassword, requester: "a program", purpose: "store", reason: "Ünlock", cancelTitle: "No",
+                    triesLeft: 2, timeoutSeconds: 9)),
             .sessionStatus(SessionStatus(state: .neverUnlocked, isPasscodeSet: true, holder: .kernelKeyring, autoLock: nil)),
             .sessionStatus(SessionStatus(state: .locked, isPasscodeSet: true, holder: .kernelKeyringOfUserNamespace, autoLock: .never)),
             .sessionStatus(SessionStatus(state: .unlocked, isPasscodeSet: false, holder: .processMemory, autoLock: .standard)),

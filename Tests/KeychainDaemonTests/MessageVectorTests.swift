@@ -123,6 +123,9 @@ struct MessageVectorTests {
         case ("a different file", .setReleasedAside): true
         case ("an adoption that failed", .abandonAdoption): true
         case ("a watch", .watchSessions): true
+        case ("an agent", .showPrompts(let process)): process == 65_534
+        case ("a passcode", .answer(.secret(let passcode))): passcode.secret.byteCount == 9
+        case ("no prompt", .answer(.refused(let refusal))): refusal == .promptUnavailable("no terminal")
         case ("a locked session", .lockWithSession(let user)): user == 65_534
         case ("all sessions", .lockWithSession(let user)): user == nil
         case ("a login", .unlockAtLogin(let user, let password)): user == 65_534 && password.secret.byteCount == 5
@@ -144,6 +147,11 @@ struct MessageVectorTests {
         case ("the last rows", .rows(let rows, let isLast)): rows.count == 1 && isLast
         case ("a prepared copy", .keptKeychain(let kept, let storeID)): kept == .prepared && storeID != nil
         case ("no keychain", .keptKeychain(let kept, let storeID)): kept == .nothing && storeID == nil
+        case ("a question", .question(let question)):
+            question
+                == PresenceQuestion(
+                    secret: .applicationPassword, requester: "/usr/bin/gh (process 7)", purpose: "read an item that you protected",
+                    reason: "Ünlock", triesLeft: 2, timeoutSeconds: 60)
         case ("a path", .path(let path)): path == "/var/lib/keychain/1000.aside-1"
         case ("in three packets", .items(let items)): items.first?.secret?.count == 150_000
         default: false

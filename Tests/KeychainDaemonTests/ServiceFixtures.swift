@@ -18,11 +18,12 @@ final class InProcessService: Sendable {
     private let directory: TemporaryDirectory
 
     convenience init(
-        _ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test"), accounts: Accounts = Accounts()
+        _ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test"), accounts: Accounts = Accounts(), agents: Agents? = nil
     ) throws {
         try self.init(
             SharedServices(
-                beginUse: { _, _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) }, accounts: accounts))
+                beginUse: { _, _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) }, accounts: accounts,
+                agents: agents))
     }
 
     /// With the keychains of all users in a directory.
@@ -47,10 +48,10 @@ final class InProcessService: Sendable {
     deinit { service.end() }
 
     /// A client, which keeps the service running.
-    func client(_ identifier: String = "app", storeID: StoreID? = nil) -> DaemonKeychain {
+    func client(_ identifier: String = "app", storeID: StoreID? = nil, launcher: (any AgentLauncher)? = nil) -> DaemonKeychain {
         let connector = DaemonClient.connector(toSocketAt: path)
         return DaemonKeychain(
-            DaemonClient(entitlements: Entitlements(applicationIdentifier: identifier), storeID: storeID) {
+            DaemonClient(entitlements: Entitlements(applicationIdentifier: identifier), storeID: storeID, launcher: launcher) {
                 [self] deadline throws(KeychainFailure) in
                 try withExtendedLifetime(self) { () throws(KeychainFailure) in try connector(deadline) }
             })
@@ -79,7 +80,9 @@ final class SpawnedService {
         storeID = try keychain.handOver(to: DaemonClient.connector(toSocketAt: path)).storeID
     }
 
-    func client(_ identifier: String = "app") -> DaemonKeychain { DaemonKeychain.test(path, identifier, storeID: storeID) }
+    func client(_ identifier: String = "app", launcher: (any AgentLauncher)? = nil) -> DaemonKeychain {
+        DaemonKeychain.test(path, identifier, storeID: storeID, launcher: launcher)
+    }
 
     /// Starts the process again after it has ended.
     func start() throws { process = try Self.start(in: directory.path, options) }
@@ -111,10 +114,12 @@ final class SpawnedService {
 }
 
 extension DaemonKeychain {
-    static func test(_ path: String, _ identifier: String, storeID: StoreID?) -> DaemonKeychain {
+    static func test(
+        _ path: String, _ identifier: String, storeID: StoreID?, launcher: (any AgentLauncher)? = nil
+    ) -> DaemonKeychain {
         DaemonKeychain(
             DaemonClient(
-                entitlements: Entitlements(applicationIdentifier: identifier), storeID: storeID,
+                entitlements: Entitlements(applicationIdentifier: identifier), storeID: storeID, launcher: launcher,
                 connector: DaemonClient.connector(toSocketAt: path)))
     }
 }

@@ -348,7 +348,7 @@ struct KeychaindTests {
         #expect(try ProcessMemory.finds(sought, in: service.process.processID) == [])
     }
 
-    @Test("Items that need a person are refused at once, because it cannot ask one")
+    @Test("Items that need a person are refused at once without an agent")
     func presence() throws {
         let service = try SpawnedService()
         let control = AccessControl(.whenUnlocked, constraint: .applicationPassword)

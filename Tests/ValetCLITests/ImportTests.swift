@@ -215,7 +215,7 @@ struct ImportTests {
     @Test("A program that does not end is stopped at the deadline, and too much output is refused")
     func stuckProgram() throws {
         func start(_ script: String) throws -> PipedProcess {
-            try PipedProcess(path: "/bin/sh", arguments: ["-c", script], environment: [:], leadsSession: false, interruption: nil)
+            try PipedProcess(path: "/bin/sh", arguments: ["-c", script], environment: [:], leadsSession: false)
         }
         #expect(throws: Errno.timedOut) {
             _ = try start("printf x; exec sleep 600").readToEnd(byteLimit: 10, until: .after(milliseconds: 100))

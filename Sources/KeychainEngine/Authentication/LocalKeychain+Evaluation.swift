@@ -98,6 +98,7 @@ extension KeychainConfiguration {
     /// The prompt settings of the running program.
     var promptSettings: PromptSettings {
         PromptSettings(
-            prompter: prompter, requester: CurrentProcess.executablePath ?? "a program", timeoutSeconds: promptTimeoutSeconds, time: time)
+            prompter: prompter, requester: CurrentProcess.executablePath ?? "a program", timeoutSeconds: promptTimeoutSeconds, time: time,
+            promptLock: promptLock)
     }
 }

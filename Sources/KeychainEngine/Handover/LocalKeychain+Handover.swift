@@ -15,8 +15,6 @@ package struct HandoverReport: Sendable {
     package var storeID: StoreID
     /// The number of rows, with those of deleted items that synchronize and those of the quarantine.
     package var rowCount = 0
-    /// How many of them need a person for each use, whom keychaind cannot ask.
-    package var constrainedCount = 0
     /// Where keychaind keeps its copy of a keychain that was released, because it differs from the file in its place; nil if it keeps none.
     package var keptCopyPath: String?
 }
@@ -133,7 +131,6 @@ extension LocalKeychain {
         var batch = RowBatch()
         try HandedOverRow.forEach(in: reading) { row throws(KeychainFailure) in
             report.rowCount += 1
-            if row.row.header.constraints != nil { report.constrainedCount += 1 }
             if let rows = batch.add(row) { try handover.insert(rows) }
         }
         try handover.insert(batch.rows)

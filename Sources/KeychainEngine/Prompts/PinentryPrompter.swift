@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
-internal import KeychainSystem
+package import KeychainSystem
 
 /// Prompts through a pinentry program, which shows a window or uses the terminal.
 package struct PinentryPrompter: PresencePrompter {
     /// The program, an absolute path.
     package let path: String
     private let environment: PromptEnvironment
+    private let interruption: FileDescriptor?
 
-    package init(path: String, environment: PromptEnvironment) {
+    /// `interruption` becomes readable when the person is not to be asked any more.
+    package init(path: String, environment: PromptEnvironment, interruption: FileDescriptor? = nil) {
         self.path = path
         self.environment = environment
+        self.interruption = interruption
     }
 
     /// Whether the program exists; only the program knows whether it can reach a person.
@@ -27,7 +30,7 @@ package struct PinentryPrompter: PresencePrompter {
         // A program that was killed or died leaves the terminal without echo.
         var isAnswered = false
         defer { terminal?.restore(mode: !isAnswered) }
-        let process = try start(variables, place, interruption: terminal?.interruption)
+        let process = try start(variables, place, interruptions: [terminal?.interruption, interruption].compactMap(\.self))
         do throws(PresenceRefusal) {
             var dialog = try PinentryDialog(process, PresenceText(question), place: place, environment: environment, deadline: deadline)
             let answer = try dialog.run()
@@ -41,11 +44,11 @@ package struct PinentryPrompter: PresencePrompter {
     }
 
     private func start(
-        _ variables: [String: String], _ place: PromptLocation, interruption: FileDescriptor?
+        _ variables: [String: String], _ place: PromptLocation, interruptions: [FileDescriptor]
     ) throws(PresenceRefusal) -> PipedProcess {
         do throws(Errno) {
             return try PipedProcess(
-                path: path, environment: variables, leadsSession: !place.sharesProcessGroup, interruption: interruption)
+                path: path, environment: variables, leadsSession: !place.sharesProcessGroup, interruptions: interruptions)
         } catch {
             throw .failed("\(path) cannot be started: \(error)")
         }

@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
-internal import KeychainSystem
+package import KeychainSystem
 
 /// Prompts through a pinentry program or on the terminal, depending on the machine and the configuration.
 package struct SystemPresencePrompter: PresencePrompter {
     private let selection: PinentrySelection
     private let environment: PromptEnvironment
     private let standardPaths: [String]
+    private let interruption: FileDescriptor?
 
-    /// `standardPaths` are searched for a program if the selection names none.
+    /// `standardPaths` are searched for a program if the selection names none; `interruption` becomes readable when the person is not to be asked
+    /// any more.
     package init(
-        _ selection: PinentrySelection, environment: PromptEnvironment, standardPaths: [String] = PinentrySelection.standardPaths
+        _ selection: PinentrySelection, environment: PromptEnvironment, standardPaths: [String] = PinentrySelection.standardPaths,
+        interruption: FileDescriptor? = nil
     ) {
         self.selection = selection
         self.environment = environment
         self.standardPaths = standardPaths
+        self.interruption = interruption
     }
 
     package var canAsk: Bool { (pinentry?.canAsk ?? false) || (fallsBack && TerminalPrompter().canAsk) }
 
     package func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
-        guard let pinentry else { return try TerminalPrompter().ask(question) }
+        guard let pinentry else { return try TerminalPrompter(interruption: interruption).ask(question) }
         let deadline = Deadline.after(seconds: question.timeoutSeconds)
         do throws(PresenceRefusal) {
             return try pinentry.ask(question)
@@ -31,7 +35,7 @@ package struct SystemPresencePrompter: PresencePrompter {
         } catch {
             // For example, the variable still names a display that is gone.
             guard fallsBack, deadline.remainingSeconds > 0, TerminalPrompter().canAsk else { throw error }
-            return try TerminalPrompter().ask(question.within(seconds: deadline.remainingSeconds))
+            return try TerminalPrompter(interruption: interruption).ask(question.within(seconds: deadline.remainingSeconds))
         }
     }
 
@@ -43,11 +47,11 @@ package struct SystemPresencePrompter: PresencePrompter {
 
     private var pinentry: PinentryPrompter? {
         switch selection {
-        case .program(let path): return PinentryPrompter(path: path, environment: environment)
+        case .program(let path): return PinentryPrompter(path: path, environment: environment, interruption: interruption)
         case .never: return nil
         case .automatic:
             guard environment.hasDisplay, let path = standardPaths.first(where: FileSystem.isExecutable) else { return nil }
-            return PinentryPrompter(path: path, environment: environment)
+            return PinentryPrompter(path: path, environment: environment, interruption: interruption)
         }
     }
 }
@@ -75,6 +79,15 @@ package enum PinentrySelection: Hashable, Sendable {
     case program(String)
     /// None: the terminal.
     case never
+
+    /// The value of `KEYCHAIN_PINENTRY` that selects this; nil for automatic.
+    var variable: String? {
+        switch self {
+        case .automatic: nil
+        case .program(let path): path
+        case .never: ""
+        }
+    }
 
     /// The paths of the programs that distributions install, those with windows before those for terminals.
     ///

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
-internal import KeychainSystem
+package import KeychainSystem
 
 /// Prompts on the controlling terminal, without echo.
 package struct TerminalPrompter: PresencePrompter {
     private static let attemptCount = 3
 
-    package init() {}
+    private let interruption: FileDescriptor?
+
+    /// `interruption` becomes readable when the person is not to be asked any more.
+    package init(interruption: FileDescriptor? = nil) {
+        self.interruption = interruption
+    }
 
     package var canAsk: Bool { Terminal.isUsable }
 
@@ -16,8 +21,8 @@ package struct TerminalPrompter: PresencePrompter {
         var typed: [UInt8]?
         defer { typed?.wipe() }
         do throws(TerminalFailure) {
-            typed = try Terminal().dialog(interrupt: .cancels, timeout: .until(deadline)) { (dialog) throws(TerminalFailure) in
-                try Self.enter(text, in: dialog)
+            typed = try Terminal().dialog(interrupt: .cancels, interruption: interruption, timeout: .until(deadline)) {
+                (dialog) throws(TerminalFailure) in try Self.enter(text, in: dialog)
             }
         } catch {
             throw PresenceRefusal(error)

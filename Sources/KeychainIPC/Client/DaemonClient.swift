@@ -16,9 +16,15 @@ package final class DaemonClient: Sendable {
     private let idle = LockedValue<[DaemonConnection]>([])
     /// The authentication contexts that keychaind has counterparts of.
     private let contexts = LockedValue<Set<Identifier128>>([])
+    private let agent: AgentUse?
 
-    /// `entitlements` are those that the program declares, and `storeID` is that of the keychain's signpost.
-    package init(entitlements: Entitlements, storeID: StoreID? = nil, connector: @escaping Connector) {
+    /// Creates the client of a program that declares `entitlements`, and whose signpost names `storeID`.
+    ///
+    /// Without `launcher`, only agents that other processes have started show prompts for this one.
+    package init(
+        entitlements: Entitlements, storeID: StoreID? = nil, launcher: (any AgentLauncher)? = nil, connector: @escaping Connector
+    ) {
+        agent = launcher.map(AgentUse.init)
         self.entitlements = entitlements
         self.storeID = storeID
         self.connector = connector
@@ -30,7 +36,21 @@ package final class DaemonClient: Sendable {
     ///
     /// A call that only reads is repeated if keychaind ends before it replies. A write is repeated only if keychaind cannot have received it;
     /// otherwise it throws `.notAvailable` with the cause `.outcomeUnknown`.
+    ///
+    /// A call for which keychaind has to ask a person is performed once more with an agent. It has changed nothing before.
     func reply(to call: Call, in context: AuthenticationContext? = nil) throws(KeychainFailure) -> Reply {
+        do throws(KeychainFailure) {
+            return try replyWithoutAgent(to: call, in: context)
+        } catch {
+            guard error.lacksAgent, let agent else { throw error }
+            if case .requireCanAuthenticate = call, agent.launcher.canAsk { return .done }
+            guard call.mayAsk, agent.launcher.canAsk else { throw error }
+            guard case .path(let program) = try replyWithoutAgent(to: .agentProgram, in: nil) else { throw error }
+            return try agent.use(program) { () throws(KeychainFailure) in try replyWithoutAgent(to: call, in: context) }
+        }
+    }
+
+    private func replyWithoutAgent(to call: Call, in context: AuthenticationContext?) throws(KeychainFailure) -> Reply {
         try ForkDetection.requireNotForked()
         var reference: ContextReference?
         if let context { reference = try self.reference(to: context) }
@@ -156,6 +176,9 @@ extension Call {
             false
         // The module for PAM and keychain-watch send these.
         case .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession: false
+        case .agentProgram: true
+        // Agents send these.
+        case .showPrompts, .answer: false
         }
     }
 
@@ -182,5 +205,72 @@ extension Authentication {
     /// Two questions to a person may each be asked three times, and wait for those of another call before.
     fileprivate var timeoutSeconds: UInt32 {
         mayAsk ? Call.standardTimeoutSeconds + 12 * PresenceQuestion.standardTimeoutSeconds : Call.standardTimeoutSeconds
+    }
+}
+
+extension Call {
+    /// Whether the program lets keychaind ask a person.
+    fileprivate var mayAsk: Bool {
+        switch self {
+        case .add(let request): request.authentication.mayAsk
+        case .copyMatching(let request): request.authentication.mayAsk
+        case .update(let request): request.authentication.mayAsk
+        case .delete(let request): request.authentication.mayAsk
+        case .authenticate(_, _, let authentication): authentication.mayAsk
+        default: false
+        }
+    }
+}
+
+extension KeychainFailure {
+    fileprivate var lacksAgent: Bool { status == .interactionNotAllowed && refusal == .notInteractive }
+}
+
+/// The agent of this process, which exists while a call needs it.
+private final class AgentUse: Sendable {
+    private struct State {
+        var agent: (any RunningAgent)?
+        var callCount = 0
+    }
+
+    let launcher: any AgentLauncher
+    private let state = LockedValue(State())
+    /// Held while the agent is started.
+    private let startLock = TimedLock()
+
+    init(_ launcher: any AgentLauncher) {
+        self.launcher = launcher
+    }
+
+    /// Runs `body` while there is an agent, which concurrent calls share.
+    func use<Result>(_ program: String, _ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
+        try begin(program)
+        defer { end() }
+        return try body()
+    }
+
+    private func begin(_ program: String) throws(KeychainFailure) {
+        guard startLock.acquire(until: .after(seconds: 10)) else {
+            throw KeychainFailure(.interactionNotAllowed, "another call starts an agent, which takes too long", refusal: .timedOut)
+        }
+        defer { startLock.release() }
+        let isShared = state.withLock { state in
+            guard state.agent != nil else { return false }
+            state.callCount += 1
+            return true
+        }
+        if isShared { return }
+        let agent = try launcher.launch(program)
+        state.withLock { $0 = State(agent: agent, callCount: 1) }
+    }
+
+    private func end() {
+        let ended = state.withLock { state -> (any RunningAgent)? in
+            state.callCount -= 1
+            guard state.callCount == 0 else { return nil }
+            defer { state.agent = nil }
+            return state.agent
+        }
+        ended?.end()
     }
 }

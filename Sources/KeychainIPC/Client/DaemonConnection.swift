@@ -69,10 +69,8 @@ package final class DaemonConnection: Sendable {
 
     /// Sends a request and waits for the reply.
     func exchange(_ request: Request, until deadline: Deadline) -> Exchange {
-        let message = request.message
-        guard message.body.count <= WireProtocol.largestRequestByteCount else { return .notSent(.tooLarge) }
         do throws(MessageChannel.Failure) {
-            try channel.send(consume message, until: deadline)
+            try send(request, until: deadline)
         } catch {
             return .notSent(error)
         }
@@ -86,6 +84,15 @@ package final class DaemonConnection: Sendable {
                 return .noReply(error)
             }
         }
+    }
+
+    /// Sends a request, for whose reply `nextReply` waits.
+    ///
+    /// If it throws, keychaind has not received the whole request, and does nothing.
+    func send(_ request: Request, until deadline: Deadline) throws(MessageChannel.Failure) {
+        let message = request.message
+        guard message.body.count <= WireProtocol.largestRequestByteCount else { throw .tooLarge }
+        try channel.send(consume message, until: deadline)
     }
 
     /// Waits for a further reply to a request that has several.
@@ -115,6 +122,9 @@ package final class DaemonConnection: Sendable {
             }
         }
     }
+
+    /// Returns when keychaind has ended the connection, while another thread may use it.
+    func waitForEnd() { channel.socket.waitForEnd() }
 
     /// Ends the connection, also for a thread that waits for an event.
     func shutDown() { channel.socket.shutDown() }

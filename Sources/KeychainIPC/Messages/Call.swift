@@ -48,6 +48,12 @@ package enum Call: Sendable {
     case watchSessions
     /// Locks the keychain of a user who has locked the screen or logged out; nil for all users.
     case lockWithSession(user: UInt32?)
+    /// The path of the program that shows prompts for a program that keychaind serves.
+    case agentProgram
+    /// Makes the connection that of an agent, to which each further reply is a question; `process` is the only one whose questions it shows.
+    case showPrompts(process: Int32?)
+    /// The answer of the person to the question before.
+    case answer(PromptAnswer)
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -83,6 +89,9 @@ package enum Call: Sendable {
         case .changePasscodeAtLogin: 81
         case .watchSessions: 96
         case .lockWithSession: 97
+        case .agentProgram: 112
+        case .showPrompts: 113
+        case .answer: 114
         }
     }
 }
@@ -195,7 +204,7 @@ extension MessageWriter {
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
         case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
-            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions:
+            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions, .agentProgram:
             break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
@@ -228,6 +237,8 @@ extension MessageWriter {
             write(current.secret)
             write(new.secret)
         case .lockWithSession(let user): write(ifPresent: user) { writer, user in writer.write(user) }
+        case .showPrompts(let process): write(ifPresent: process) { writer, process in writer.write(process) }
+        case .answer(let answer): write(answer)
         }
     }
 }
@@ -271,7 +282,7 @@ extension MessageReader {
         return .after(seconds: seconds)
     }
 
-    private mutating func readPasscode() throws(MalformedMessage) -> SharedSecretBytes {
+    mutating func readPasscode() throws(MalformedMessage) -> SharedSecretBytes {
         let secret = try required(try readSecret())
         guard secret.secret.byteCount <= Passcode.largestByteCount else { throw MalformedMessage() }
         return secret
@@ -343,6 +354,9 @@ extension MessageReader {
         case 81: return .changePasscodeAtLogin(user: try readUInt32(), from: try readPasscode(), to: try readPasscode())
         case 96: return .watchSessions
         case 97: return .lockWithSession(user: try readIfPresent { reader throws(MalformedMessage) in try reader.readUInt32() })
+        case 112: return .agentProgram
+        case 113: return .showPrompts(process: try readIfPresent { reader throws(MalformedMessage) in try reader.readInt32() })
+        case 114: return .answer(try readAnswer())
         default: throw MalformedMessage()
         }
     }

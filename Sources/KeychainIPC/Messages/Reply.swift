@@ -56,6 +56,8 @@ package enum Reply: Sendable {
     case rows([HandedOverRow], isLast: Bool)
     /// The directory in which a keychain was set aside.
     case path(String)
+    /// What an agent is to ask the person.
+    case question(PresenceQuestion)
     case failure(KeychainFailure)
 }
 
@@ -104,6 +106,9 @@ extension MessageWriter {
         case .path(let path):
             write(8 as UInt8)
             write(path)
+        case .question(let question):
+            write(9 as UInt8)
+            write(question)
         case .failure(let failure):
             write(255 as UInt8)
             write(failure)
@@ -152,6 +157,7 @@ extension MessageReader {
         case 6: return .keychainKeys(try readKeys())
         case 7: return .rows(try readHandedOverRows(), isLast: try readFlag())
         case 8: return .path(try readText())
+        case 9: return .question(try readQuestion())
         case 255: return .failure(try readFailure())
         default: throw MalformedMessage()
         }

@@ -6,6 +6,7 @@ internal import Glibc
 package enum CurrentProcess {
     // MARK: Identity
 
+    package static var id: Int32 { getpid() }
     package static var effectiveUserID: UInt32 { geteuid() }
     package static var effectiveGroupID: UInt32 { getegid() }
     package static var realGroupID: UInt32 { getgid() }

@@ -11,25 +11,26 @@ internal import KeychainCore
     package enum Wait: Equatable, Sendable {
         /// The child has written something or has ended.
         case ready
-        /// The descriptor for interruptions became readable.
+        /// A descriptor for interruptions became readable.
         case interrupted
         case timedOut
     }
 
     private var child = keychain_child(process: -1, end: -1, input: -1, output: -1, leads_session: false, exit_code: -1)
     private var isReaped = true
-    private let interruption: FileDescriptor?
+    private let interruptions: [FileDescriptor]
 
     /// How long the child may take to end by itself, after SIGTERM and after SIGKILL.
     private static let terminationTimeoutsMilliseconds: [UInt64] = [300, 500, 2_000]
 
-    /// Starts a program; `interruption` is a descriptor that becomes readable when the wait for it is to end.
+    /// Starts a program; `interruptions` are descriptors of which one becomes readable when the wait for it is to end.
     ///
     /// `arguments` begins after the name of the program.
     package init(
-        path: String, arguments: [String] = [], environment: [String: String], leadsSession: Bool, interruption: FileDescriptor?
+        path: String, arguments: [String] = [], environment: [String: String], leadsSession: Bool,
+        interruptions: [FileDescriptor] = []
     ) throws(Errno) {
-        self.interruption = interruption
+        self.interruptions = interruptions
         // Copies that live until the end of the call, ended by the null pointer that posix_spawn expects.
         let arguments = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
         let variables = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
@@ -98,9 +99,9 @@ internal import KeychainCore
     /// Waits for output or for the end of the child.
     package func wait(until deadline: Deadline) throws(Errno) -> Wait {
         // A negative descriptor is never ready: kernels before 5.3 have none for the end of a process.
-        let descriptors = [output, FileDescriptor(rawValue: child.end), interruption ?? FileDescriptor(rawValue: -1)]
+        let descriptors = [output, FileDescriptor(rawValue: child.end)] + interruptions
         let ready = try FileDescriptor.wait(for: descriptors, until: deadline)
-        if ready.contains(2) { return .interrupted }
+        if ready.contains(where: { $0 > 1 }) { return .interrupted }
         return ready.isEmpty ? .timedOut : .ready
     }
 

@@ -120,6 +120,24 @@ package struct PacketSocket: ~Copyable, Sendable {
         return count >= 0 || Errno.current != .wouldBlock
     }
 
+    /// Returns when this or the other socket has something to receive, as for `isReadable`; whether this one and the other one do.
+    ///
+    /// Neither does at the deadline.
+    package func wait(or other: borrowing PacketSocket, until deadline: Deadline) throws(Errno) -> (this: Bool, other: Bool) {
+        let ready = try FileDescriptor.wait(for: [descriptor, other.descriptor], until: deadline)
+        return (ready.contains(0), ready.contains(1))
+    }
+
+    /// Returns when the connection is at its end, while another thread may receive from it.
+    package func waitForEnd() {
+        var request = pollfd(fd: descriptor.rawValue, events: Self.endOfReceiving, revents: 0)
+        // One local variable.
+        while unsafe poll(&request, 1, -1) < 0, Errno.current == .interrupted {}
+    }
+
+    /// POLLRDHUP, which Swift does not import: the other side has ended, or this side receives no more.
+    private static let endOfReceiving: Int16 = 0x2000
+
     /// Makes the kernel wait for whole seconds up to the deadline; returns false if there is less than one.
     ///
     /// A call that waits costs a third of trying, polling, and trying again. The limit of most calls is that of the one before.

@@ -107,9 +107,9 @@ package struct Terminal: ~Copyable {
     /// Runs `body`, which asks the person, with signals recorded and the mode of the terminal changed.
     ///
     /// Runs `body` again after a stop, or after a signal whose handler returned. With `.cancels` the process must be in the
-    /// foreground: a library may not stop its program.
+    /// foreground: a library may not stop its program. The dialog is canceled when `interruption` becomes readable.
     package borrowing func dialog<Answer>(
-        echo: Bool = false, interrupt: Interrupt, timeout: DialogTimeout,
+        echo: Bool = false, interrupt: Interrupt, interruption: FileDescriptor? = nil, timeout: DialogTimeout,
         _ body: (borrowing Dialog) throws(TerminalFailure) -> Answer
     ) throws(TerminalFailure) -> Answer {
         let start = timeout.deadline
@@ -121,7 +121,7 @@ package struct Terminal: ~Copyable {
                 throw .unavailable("the process is in the background of its terminal")
             }
             do throws(TerminalFailure) {
-                return try runOnce(echo: echo, interrupt, timeout, body)
+                return try runOnce(echo: echo, interrupt, interruption, timeout, body)
             } catch .interrupted {
                 continue
             } catch {
@@ -131,7 +131,8 @@ package struct Terminal: ~Copyable {
     }
 
     private borrowing func runOnce<Answer>(
-        echo: Bool, _ interrupt: Interrupt, _ timeout: DialogTimeout, _ body: (borrowing Dialog) throws(TerminalFailure) -> Answer
+        echo: Bool, _ interrupt: Interrupt, _ interruption: FileDescriptor?, _ timeout: DialogTimeout,
+        _ body: (borrowing Dialog) throws(TerminalFailure) -> Answer
     ) throws(TerminalFailure) -> Answer {
         let signals = keychain_terminal_signals_record(true)
         guard signals >= 0 else { throw .unavailable("signals cannot be recorded: \(Errno.current)") }
@@ -143,7 +144,8 @@ package struct Terminal: ~Copyable {
             throw .hungUp
         }
         let dialog = Dialog(
-            input: input, output: output, signals: FileDescriptor(rawValue: signals), mode: found, showsLineEnds: !echo, timeout: timeout)
+            input: input, output: output, signals: FileDescriptor(rawValue: signals), interruption: interruption, mode: found,
+            showsLineEnds: !echo, timeout: timeout)
         let answer = Result { () throws(TerminalFailure) in try body(dialog) }
         // The rest of an abandoned answer would go to the shell, which shows it.
         var isAnswered = false
@@ -198,6 +200,7 @@ extension Terminal {
         fileprivate let output: FileDescriptor
         /// Readable if a signal was recorded.
         fileprivate let signals: FileDescriptor
+        fileprivate let interruption: FileDescriptor?
         /// The mode before the dialog, with the characters for editing.
         fileprivate let mode: termios
         /// Whether the line break that ends a line must be shown: without echo the terminal does not show it.
@@ -236,11 +239,13 @@ extension Terminal {
         private borrowing func waitForInput() throws(TerminalFailure) {
             let ready: Set<Int>
             do throws(Errno) {
-                ready = try FileDescriptor.wait(for: [signals, input], until: timeout.deadline)
+                let none = FileDescriptor(rawValue: -1)
+                ready = try FileDescriptor.wait(for: [signals, input, interruption ?? none], until: timeout.deadline)
             } catch {
                 throw .hungUp
             }
             if ready.contains(0) { throw .interrupted }
+            if ready.contains(2) { throw .canceled }
             if ready.isEmpty { throw .timedOut }
         }
     }

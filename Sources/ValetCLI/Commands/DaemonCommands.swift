@@ -126,11 +126,6 @@ struct DaemonAdoptCommand: ParsableCommand {
             return try StandardOutput.writeLine("keychaind keeps this keychain.")
         }
         try StandardOutput.writeLine("keychaind keeps this keychain now, with \(DaemonCommand.items(report.rowCount)). All were compared.")
-        if report.constrainedCount > 0 {
-            try StandardOutput.writeLine(
-                "\(DaemonCommand.items(report.constrainedCount)) cannot be read there, because keychaind cannot ask for a passcode or password yet."
-            )
-        }
     }
 }
 

@@ -119,7 +119,7 @@ struct PasswordStoreSource: SecretSource {
             process = try PipedProcess(
                 path: gpg, arguments: ["--quiet", "--batch"] + options + ["--decrypt", "--", "\(directory)/\(name).gpg"],
                 environment: environment,
-                leadsSession: false, interruption: nil)
+                leadsSession: false)
             decrypted = try process.readToEnd(
                 byteLimit: Self.largestEntryByteCount, until: .after(milliseconds: entryTimeoutMilliseconds))
         } catch {

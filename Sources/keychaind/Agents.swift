@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import KeychainIPC
+internal import KeychainSystem
+internal import Synchronization
+
+/// The agents of all users: processes that show prompts to a person.
+///
+/// Any program of a user can be one, and could as well show a prompt of its own. So an agent decides nothing: its answers are checked as those
+/// of a program that calls, and it learns no more than the text of the prompts. It shows those of its own user only.
+final class Agents: Sendable {
+    /// The path of the program that clients start.
+    let program: String
+    private let agents = Mutex<[UInt32: [Agent]]>([:])
+
+    init(program: String) {
+        self.program = program
+    }
+
+    /// Keeps an agent, which may be used at once, until its connection ends.
+    func serve(_ agent: Agent, ofUser user: UInt32) throws(MessageChannel.Failure) {
+        try agent.register { agents.withLock { $0[user, default: []].append(agent) } }
+        agent.waitForEnd()
+        agents.withLock { agents in
+            agents[user]?.removeAll { $0 === agent }
+            if agents[user]?.isEmpty == true { agents[user] = nil }
+        }
+    }
+
+    /// Returns the agents that show the prompts of a process, that which shows only these before others.
+    fileprivate func candidates(ofUser user: UInt32, process: Int32) -> [Agent] {
+        let agents = agents.withLock { $0[user] ?? [] }
+        return agents.filter { $0.process == process } + agents.filter { $0.process == nil }
+    }
+}
+
+/// An agent, which shows one prompt at a time.
+final class Agent: Sendable {
+    /// The only process whose prompts it shows; nil for all processes of its user.
+    let process: Int32?
+    private let channel: MessageChannel
+    private let sender: Int32
+    private let buffer = Mutex(MessageChannel.Buffer())
+
+    /// `sender` is the process that has connected, and from which all answers come.
+    init(_ channel: MessageChannel, sender: Int32, process: Int32?) {
+        self.channel = channel
+        self.sender = sender
+        self.process = process
+    }
+
+    /// Tells the agent that it is registered, before its first question.
+    fileprivate func register(_ body: () -> Void) throws(MessageChannel.Failure) {
+        let failure = buffer.withLock { _ -> MessageChannel.Failure? in
+            body()
+            do throws(MessageChannel.Failure) {
+                try channel.send(Response(.done).message, until: .after(seconds: Self.sendingTimeoutSeconds))
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    fileprivate func waitForEnd() { channel.socket.waitForEnd() }
+
+    /// Shows a prompt, and returns the answer; nil if this agent cannot have shown it.
+    ///
+    /// An agent that does not follow the protocol, or does not answer in time, is used no more. So is one whose prompt is of no use, because the
+    /// program that calls has ended: it ends the prompt with its connection.
+    fileprivate func answer(to question: PresenceQuestion, for caller: MessageChannel) throws(PresenceRefusal) -> PromptAnswer? {
+        let outcome = buffer.withLock { buffer -> Result<PromptAnswer?, PresenceRefusal> in
+            // It has said something without a question, or has ended.
+            guard !channel.socket.isReadable else {
+                channel.socket.shutDown()
+                return .success(nil)
+            }
+            do throws(MessageChannel.Failure) {
+                try channel.send(Response(.question(question)).message, until: .after(seconds: Self.sendingTimeoutSeconds))
+            } catch {
+                channel.socket.shutDown()
+                return .success(nil)
+            }
+            return Result { () throws(PresenceRefusal) in try receive(&buffer, question, caller) }
+        }
+        if case .failure = outcome { channel.socket.shutDown() }
+        return try outcome.get()
+    }
+
+    private func receive(
+        _ buffer: inout MessageChannel.Buffer, _ question: PresenceQuestion, _ caller: MessageChannel
+    ) throws(PresenceRefusal) -> PromptAnswer {
+        let deadline = Deadline.after(seconds: question.timeoutSeconds &+ Self.graceSeconds)
+        let ready: (this: Bool, other: Bool)
+        do throws(Errno) {
+            ready = try channel.socket.wait(or: caller.socket, until: deadline)
+        } catch {
+            throw .failed("keychaind cannot wait for the agent: \(error)")
+        }
+        // A program that waits for its reply sends nothing.
+        if ready.other { throw .failed("the program that called has ended") }
+        guard ready.this else { throw .timedOut }
+        do throws(MessageChannel.Failure) {
+            let limit = WireProtocol.largestPacketByteCount - WireProtocol.headerByteCount
+            guard var message = try channel.receive(&buffer, limit: limit, until: deadline, isSenderAllowed: { $0.processID == sender })
+            else {
+                throw .closed
+            }
+            defer { message.body.wipe() }
+            do throws(MalformedMessage) {
+                if case .answer(let answer) = try Request(parsing: message).call { return answer }
+            } catch {}
+        } catch {}
+        throw .failed("the agent has ended")
+    }
+
+    private static let sendingTimeoutSeconds: UInt32 = 2
+    /// The prompter of an agent has the same limit, and says that the time is over.
+    private static let graceSeconds: UInt32 = 2
+}
+
+/// Asks the person in front of a program through an agent.
+struct AgentPrompter: PresencePrompter {
+    let agents: Agents
+    let userID: UInt32
+    let processID: Int32
+    /// The connection of the program, whose end cancels the prompt.
+    let caller: MessageChannel
+
+    var canAsk: Bool { !agents.candidates(ofUser: userID, process: processID).isEmpty }
+
+    func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
+        for agent in agents.candidates(ofUser: userID, process: processID) {
+            guard let answer = try agent.answer(to: question, for: caller) else { continue }
+            switch answer {
+            case .secret(let secret):
+                do throws(KeychainFailure) { return .secret(try secret.copy()) } catch { throw .failed(error.reason) }
+            case .empty: return .empty
+            case .refused(let refusal): throw refusal
+            }
+        }
+        throw .promptUnavailable("no agent shows the prompts of this program")
+    }
+}
