@@ -113,6 +113,13 @@ if [ "$(id -u)" -eq 0 ] && command -v systemd-socket-activate >/dev/null 2>&1 &&
 else
     echo "A private /run cannot be made here, so keychaind was not run."
 fi
+if [ "$(id -u)" -eq 0 ] && [ -x /lib/systemd/systemd ] &&
+    unshare --mount --pid --fork --cgroup sh -c 'mount --make-rprivate / && mount -t tmpfs none /mnt && mount -t cgroup2 none /mnt' 2>/dev/null; then
+    echo "systemd runs the services, also while they are replaced."
+    Scripts/check-systemd.sh "$DESTDIR" "$PREFIX" "$stage/container"
+else
+    echo "A container with systemd cannot be made here, so the units were not run."
+fi
 Scripts/install-daemon.sh uninstall
 
 Scripts/install.sh uninstall
