@@ -47,6 +47,7 @@ final class Machine {
             install -m 2755 -g \(Self.group) "$2" "$1/grouped"
             install -m 755 "$3" "$1/keychaind"
             install -m 755 "$4" "$1/keychain-peer"
+            install -m 755 "$5" "$1/keychain-agent"
             install -d -o \(Self.inspector) -g \(Self.daemon) -m 710 "$1/inspector"
             install -d -m 755 "$1/programs"
             install -m 755 "$2" "$1/programs/installed"
@@ -69,7 +70,7 @@ final class Machine {
                 "/bin/sh",
                 [
                     "-c", setUp, "sh", path, BuiltProgram.path(of: "KeychainTestChild"), BuiltProgram.path(of: "keychaind"),
-                    BuiltProgram.path(of: "keychain-peer"),
+                    BuiltProgram.path(of: "keychain-peer"), BuiltProgram.path(of: "keychain-agent"),
                 ],
                 environment: ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
             ).ending == .exited(0))
@@ -146,6 +147,33 @@ final class Machine {
         let output = try execute([plainProgram, "hand-over", home(of: user), socket, direction, "none"], as: user).output
         let words = output.split(whereSeparator: \.isNewline).first?.split(separator: " ") ?? []
         return words.prefix(2).joined(separator: " ")
+    }
+
+    /// An agent of a user's session, whose pinentry program carries out a script and logs its requests.
+    final class SessionAgent {
+        fileprivate let process: ChildProcess
+        private let path: String
+
+        fileprivate init(_ process: ChildProcess, _ path: String) {
+            self.process = process
+            self.path = path
+        }
+
+        /// What the person was asked.
+        var log: String { FileManager.default.contents(atPath: path + ".log").map { String(decoding: $0, as: UTF8.self) } ?? "" }
+    }
+
+    func startAgent(of user: UInt32, _ steps: [String]) throws -> SessionAgent {
+        let pinentry = home(of: user) + "/pinentry-\(UInt32.random(in: 0...999_999))"
+        try FileManager.default.createSymbolicLink(atPath: pinentry, withDestinationPath: plainProgram)
+        try write(steps.joined(separator: "\n"), to: pinentry + ".script", owner: user)
+        let process = try ChildProcess(
+            "/usr/bin/unshare",
+            Self.namespace(directory.path) + ["/usr/bin/setpriv"] + Self.identity(user) + [
+                "/usr/bin/env", "KEYCHAIN_PINENTRY=\(pinentry)", "DISPLAY=:nowhere", directory.path + "/keychain-agent", "--socket", socket,
+            ])
+        try #require(try process.readLine() == "ready")
+        return SessionAgent(process, pinentry)
     }
 
     func execute(

@@ -58,6 +58,21 @@ struct SeparationTests {
         #expect(try machine.run([machine.plainProgram], ["get", "note"]) == "found his")
     }
 
+    @Test("An agent shows the prompts of its own user only, and names the program as keychaind knows it")
+    func agents() throws {
+        let machine = try Machine()
+        let script = ["say OK", "until GETPIN", "say S PIN_REPEATED", "say D swordfish", "say OK"]
+        let foreign = try machine.startAgent(of: Machine.bob, script)
+        #expect(try machine.run([machine.programWithGroup], ["protect", "token", "hers"]) == "failed -25308")
+        #expect(foreign.log == "")
+        let agent = try machine.startAgent(of: Machine.alice, script)
+        #expect(try machine.run([machine.programWithGroup], ["protect", "token", "hers"]) == "stored")
+        #expect(agent.log.contains("The program of the group kc-demo (process "), "\(agent.log)")
+        #expect(try machine.run([Machine.installedProgram], ["protect", "note", "his"]) == "stored")
+        #expect(agent.log.contains("\(Machine.installedProgram) (process "), "\(agent.log)")
+        #expect(foreign.log == "")
+    }
+
     @Test("No program is served while a registration cannot be read, or is not root's")
     func unreadableRegistration() throws {
         let machine = try Machine()

@@ -6,8 +6,8 @@ import KeychainIPC
 extension ChildCommand {
     /// SOCKET STORE-ID DECLARED-GROUP ACTION [ARGUMENT ...]: uses the keychain that keychaind keeps, and prints the result of the action.
     ///
-    /// The actions are `identity`, `get ACCOUNT`, `set ACCOUNT VALUE`, `find GROUP`, `add GROUP`, and `attempts`: many calls, and why they
-    /// have failed.
+    /// The actions are `identity`, `get ACCOUNT`, `set ACCOUNT VALUE`, `protect ACCOUNT VALUE` with a new password, `find GROUP`, `add GROUP`, and
+    /// `attempts`: many calls, and why they have failed.
     static func useDaemon(_ arguments: [String]) throws {
         guard arguments.count > 3, let storeID = StoreID(hexadecimal: arguments[1]) else { throw BadArguments() }
         let (declared, action) = (arguments[2], Array(arguments[3...]))
@@ -21,6 +21,11 @@ extension ChildCommand {
             say("level \(identity.level.rawValue) \(identity.accessGroups.joined(separator: " "))")
         case "set":
             _ = try keychain.add(item(action[1], action[2], in: nil))
+            say("stored")
+        case "protect":
+            var request = item(action[1], action[2], in: nil)
+            request.accessControl = AccessControl(.whenUnlocked, constraint: .applicationPassword)
+            _ = try keychain.add(request)
             say("stored")
         case "add":
             _ = try keychain.add(item("account", "value", in: action[1]))
