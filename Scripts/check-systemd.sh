@@ -47,6 +47,23 @@ check() {
     [ "$(as_user "$prefix/bin/check-program" get shoes)" = 54321 ] || fail "The program with a group of its own does not have its secret."
     ! as_user "$valet" get --app check-program shoes 2>/dev/null || fail "Another program has read the secret."
 
+    # An application in a sandbox, whose directory of data has a copy of the signpost.
+    if command -v bwrap >/dev/null 2>&1; then
+        local data=/home/$user/.var/app/org.example.App/data place
+        printf '[Application]\nname=org.example.App\n' >/run/flatpak-info
+        as_user mkdir -p $data/keychain
+        as_user chmod 700 $data/keychain
+        as_user cp /home/$user/.local/share/keychain/keychain.db $data/keychain
+        local sandbox=(bwrap --unshare-user --proc /proc --dev-bind /dev /dev --ro-bind /run/flatpak-info /.flatpak-info)
+        for place in /bin /etc /lib /lib64 /opt /usr "$prefix" /run/keychain; do sandbox+=(--ro-bind-try $place $place); done
+        sandbox+=(--bind $data $data --setenv XDG_DATA_HOME $data)
+        [[ $(as_user "${sandbox[@]}" "$valet" daemon status) == *flatpak:org.example.App* ]] ||
+            fail "The application in a sandbox is not known: $(as_user "${sandbox[@]}" "$valet" daemon status)"
+        echo 67890 | as_user "${sandbox[@]}" "$valet" set --app flatpak:org.example.App token
+        [ "$(as_user "${sandbox[@]}" "$valet" get --app flatpak:org.example.App token)" = 67890 ] || fail "The application does not have its secret."
+        ! as_user "${sandbox[@]}" "$valet" get luggage 2>/dev/null || fail "The application has read a secret of programs outside."
+    fi
+
     # An upgrade stops the services while programs use them. What was acknowledged is there.
     (
         for number in $(seq 200); do
