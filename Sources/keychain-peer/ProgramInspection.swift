@@ -15,6 +15,8 @@ extension ProgramFacts {
         }
         isOutsideOfContainers = Self.isOutsideOfContainers(directory)
         sandbox = Self.sandbox(directory, isOutsideOfContainers: isOutsideOfContainers)
+        // Before anything that the program can make slow: without an answer in time, it would not be known that it is in a sandbox.
+        guard sandbox == nil else { return }
         let file = "\(directory)/exe"
         guard let executed = try? FileStatus(of: file, followsLinks: true), let path = try? FileSystem.target(ofSymbolicLink: file) else {
             return
