@@ -32,6 +32,7 @@ let package = Package(
         ),
         .target(name: "SyncCore", dependencies: ["KeychainCore"], path: "Sources/SyncCore"),
         .target(name: "KeychainSystem", dependencies: ["KeychainCore", "CKeychainShims"], path: "Sources/KeychainSystem"),
+        .target(name: "KeychainPeers", dependencies: ["KeychainCore"], path: "Sources/KeychainPeers"),
         .target(name: "KeychainIPC", dependencies: ["KeychainCore", "KeychainSystem"], path: "Sources/KeychainIPC"),
         .target(name: "CSQLiteShims", dependencies: ["CSQLite"], path: "Sources/CSQLiteShims"),
         .target(
@@ -59,13 +60,18 @@ let package = Package(
             ],
             path: "Sources/KeychainSync"
         ),
+        // Without the trait Etcd it has no dependencies of others.
+        .target(
+            name: "KeychainSyncEtcd", dependencies: ["KeychainSync", "KeychainSystem"], path: "Sources/KeychainSyncEtcd",
+            exclude: ["Messages/etcd.proto"]),
         .target(name: "KeychainServices", dependencies: ["SecurityAPI"], path: "Sources/KeychainServices"),
         .target(name: "Valet", dependencies: ["KeychainServices"], path: "Sources/Valet"),
         .target(name: "Locksmith", dependencies: ["KeychainServices"], path: "Sources/Locksmith"),
         .target(
             name: "ValetCLI",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainSync", "KeychainEngine", "KeychainCore", "KeychainSystem",
+                "Valet", "KeychainServices", "KeychainSync", "KeychainSyncEtcd", "KeychainEngine", "KeychainIPC", "KeychainCore",
+                "KeychainSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/ValetCLI",
@@ -76,7 +82,7 @@ let package = Package(
             name: "Fuzz",
             dependencies: [
                 "ValetCLI", "Locksmith", "SecurityAPI", "KeychainEngine", "KeychainStore", "KeychainTPM", "Keybag", "SyncCore",
-                "KeychainSystem", "KeychainIPC", "KeychainCore", "CTPMShims", "CFuzzer",
+                "KeychainSystem", "KeychainIPC", "KeychainPeers", "KeychainCore", "CTPMShims", "CFuzzer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Targets",

@@ -36,6 +36,7 @@ struct FuzzTargetChoice {
             FuzzTargetChoice(CredentialTarget.self), FuzzTargetChoice(DaemonMessageTarget.self), FuzzTargetChoice(EntitlementsTarget.self),
             FuzzTargetChoice(HeldKeysTarget.self),
             FuzzTargetChoice(JoinMessageTarget.self), FuzzTargetChoice(KeybagTarget.self), FuzzTargetChoice(PinentryTarget.self),
+            FuzzTargetChoice(PeerFactsTarget.self),
             FuzzTargetChoice(RecoveryKeyTarget.self), FuzzTargetChoice(RowTarget.self), FuzzTargetChoice(SealedObjectTarget.self),
             FuzzTargetChoice(SecItemTarget.self), FuzzTargetChoice(StatementTarget.self), FuzzTargetChoice(StoredRowTarget.self),
         ]
