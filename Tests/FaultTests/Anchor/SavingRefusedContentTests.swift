@@ -24,7 +24,7 @@ struct SavingRefusedContentTests {
                     try keychain.addItem("account 41", "secret 41")
                 }
             }
-            try home.waitUntilClosed()
+            try home.emptyLog()
             if isOlder {
                 try home.copy(directory + "/old", to: home.database)
             } else {
