@@ -19,6 +19,8 @@ package enum PeerIdentity: Hashable, Sendable {
             self = .sandboxed(sandbox)
         } else if let path = try? facts.program?.verifiedPath() {
             self = .program(path)
+        } else if let sandbox = facts.controlGroupSandbox {
+            self = .sandboxed(sandbox)
         } else {
             self = .anyProgram
         }

@@ -187,6 +187,7 @@ final class ServedConnection: Sendable {
         do throws(Errno) {
             var facts = try PeerFacts(of: channel.socket, realGroupID: realGroupID)
             facts.program = program
+            facts.controlGroupSandbox = ProcessFile("/proc/\(peer.processID)/cgroup").bytes.flatMap { Sandbox.byControlGroups($0) }
             return facts
         } catch {
             throw KeychainFailure(.notAvailable, "the program cannot be identified: \(error)", cause: .system(errno: error.rawValue))

@@ -48,6 +48,26 @@ struct SandboxTests {
         #expect(Sandbox(controlGroups: Array(text.utf8)) == nil)
     }
 
+    @Test("A program that is not verified gets no group if its control group is that of a sandbox")
+    func withoutInspection() {
+        for (text, sandbox) in [
+            ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-flatpak-org.example.App-4711.scope\n", Sandbox.unnamed),
+            ("0::/user.slice/snap.example.app-4a1.scope\n", .unnamed), ("0::/user.slice/app-org.example.scope\n", nil), ("", nil),
+        ] as [(String, Sandbox?)] {
+            var facts = PeerFacts(userID: 1_001, effectiveGroupID: 1_001)
+            facts.controlGroupSandbox = Sandbox.byControlGroups(Array(text.utf8))
+            #expect(facts.controlGroupSandbox == sandbox)
+            // keychain-peer does not answer, or the program has executed another one while it looked.
+            for program in [nil, ProgramFacts()] {
+                facts.program = program
+                let identity = PeerIdentity(facts, registrations: ProgramRegistrations())
+                #expect(identity == sandbox.map { .sandboxed($0) } ?? .anyProgram)
+            }
+            facts.program = Self.facts(nil)
+            #expect(PeerIdentity(facts, registrations: ProgramRegistrations()) == .program("/usr/bin/deploy"))
+        }
+    }
+
     private static func facts(_ sandbox: Sandbox?) -> ProgramFacts {
         var facts = ProgramFacts()
         facts.executedFile = ProgramFacts.File(device: 1, inode: 2)
