@@ -19,8 +19,11 @@ package enum PeerIdentity: Hashable, Sendable {
             self = .sandboxed(sandbox)
         } else if let path = try? facts.program?.verifiedPath() {
             self = .program(path)
-        } else if let sandbox = facts.controlGroupSandbox {
-            self = .sandboxed(sandbox)
+        } else if facts.program?.isOutsideOfContainers == nil, let sandbox = facts.controlGroupSandbox,
+            // Without keychain-peer, a snap with classic confinement, which is no sandbox, and what it starts look the same.
+            sandbox == .unnamed || facts.program != nil
+        {
+            self = .sandboxed(.unnamed)
         } else {
             self = .anyProgram
         }

@@ -72,13 +72,13 @@ package enum Sandbox: Hashable, Sendable {
     /// Returns the sandbox that the bytes of /proc/PID/cgroup tell of; nil if they tell of none.
     ///
     /// keychaind reads them itself. A program in a sandbox may keep keychain-peer from answering, or execute another program while that looks at it, but
-    /// cannot leave its control group. Without a name, because programs of the user choose the one of Flatpak's. Source: systemd, "Desktop
+    /// cannot leave its control group. Without a name for Flatpak, because programs of the user choose that one. Source: systemd, "Desktop
     /// Environment Integration".
     package static func byControlGroups(_ bytes: [UInt8]) -> Sandbox? {
         let isFlatpak = bytes.split(separator: UInt8(ascii: "\n")).contains { line in
             String(decoding: line, as: UTF8.self).split(separator: "/").last?.hasPrefix("app-flatpak-") == true
         }
-        return isFlatpak || Sandbox(controlGroups: bytes) != nil ? .unnamed : nil
+        return isFlatpak ? .unnamed : Sandbox(controlGroups: bytes)
     }
 
     /// Whether a text is an application ID of D-Bus.

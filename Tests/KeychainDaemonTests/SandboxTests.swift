@@ -48,21 +48,23 @@ struct SandboxTests {
         #expect(Sandbox(controlGroups: Array(text.utf8)) == nil)
     }
 
-    @Test("A program that is not verified gets no group if its control group is that of a sandbox")
-    func withoutInspection() {
-        for (text, sandbox) in [
-            ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-flatpak-org.example.App-4711.scope\n", Sandbox.unnamed),
-            ("0::/user.slice/snap.example.app-4a1.scope\n", .unnamed), ("0::/user.slice/app-org.example.scope\n", nil), ("", nil),
-        ] as [(String, Sandbox?)] {
+    @Test("A program gets no group if its control group is that of a sandbox, and it is not known whether it is in one")
+    func byControlGroup() {
+        let flatpak = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-flatpak-org.example.App-4711.scope\n"
+        let snap = "0::/user.slice/snap.example.app-4a1.scope\n"
+        var outside = ProgramFacts()
+        outside.isOutsideOfContainers = true
+        // Nil: keychain-peer does not answer. Without facts: the program has executed another one while keychain-peer looked at it.
+        for (text, program, isSandboxed) in [
+            (flatpak, nil, true), (flatpak, ProgramFacts(), true), (flatpak, outside, false), (snap, nil, false),
+            (snap, ProgramFacts(), true),
+            (snap, outside, false), ("0::/user.slice/app-org.example.scope\n", ProgramFacts(), false), ("", ProgramFacts(), false),
+        ] as [(String, ProgramFacts?, Bool)] {
             var facts = PeerFacts(userID: 1_001, effectiveGroupID: 1_001)
             facts.controlGroupSandbox = Sandbox.byControlGroups(Array(text.utf8))
-            #expect(facts.controlGroupSandbox == sandbox)
-            // keychain-peer does not answer, or the program has executed another one while it looked.
-            for program in [nil, ProgramFacts()] {
-                facts.program = program
-                let identity = PeerIdentity(facts, registrations: ProgramRegistrations())
-                #expect(identity == sandbox.map { .sandboxed($0) } ?? .anyProgram)
-            }
+            facts.program = program
+            let identity = PeerIdentity(facts, registrations: ProgramRegistrations())
+            #expect(identity == (isSandboxed ? .sandboxed(.unnamed) : .anyProgram), "\(text)")
             facts.program = Self.facts(nil)
             #expect(PeerIdentity(facts, registrations: ProgramRegistrations()) == .program("/usr/bin/deploy"))
         }
