@@ -105,6 +105,8 @@ extension SQLiteItemStore {
                 outcome = .committed
                 // Without delay: the next writer records its commit only if it finds this one recorded.
                 let isVerified = session.recordOwnWrites(of: state)
+                // A thread that copies the -wal file would keep it from being emptied.
+                if session.mayNeedScrub { _ = session.checkpoint?.finish(waits: true, records: isVerified) }
                 finishScrub(on: session)
                 if !copiesBeside(session, isVerified: isVerified) { session.connection.checkpointIfDue() }
                 // Both copy what the -wal file contains, so it must be known.

@@ -299,9 +299,7 @@ actor AgentLoop {
     ) {
         callCount += 1
         let inbox = inbox
-        // On the queue of the steps, because a call mostly waits, and this wakes no other thread. But while a person waits for thousands of objects, they
-        // are decoded beside the steps.
-        storage.begin(on: endsWhenQuiet ? nil : host.taskExecutor, body) { result in
+        storage.begin(body) { result in
             switch result {
             case .success(let events): inbox.send(.ended(events, nil))
             case .failure(let error): inbox.send(.ended(failure, error))

@@ -30,9 +30,6 @@ package actor EngineHost {
     /// is no member any more.
     private let id: [UInt8]
 
-    /// Runs tasks on the queue of the steps.
-    nonisolated var taskExecutor: any TaskExecutor { executor }
-
     // The actor keeps its executor.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
 
@@ -242,16 +239,14 @@ private final class LoadedDeviceKeys: CircleDeviceKeys {
     }
 }
 
-/// Runs the jobs of one actor, and tasks that prefer it, on a queue, which always has a thread.
-private final class QueueExecutor: SerialExecutor, TaskExecutor {
+/// Runs the jobs of one actor on a queue, which always has a thread.
+private final class QueueExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "keychain.sync")
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         // Each job is run exactly once, by the executor that it was enqueued on.
-        queue.async {
-            unsafe job.runSynchronously(isolatedTo: self.asUnownedSerialExecutor(), taskExecutor: self.asUnownedTaskExecutor())
-        }
+        queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 }
 #endif

@@ -31,14 +31,12 @@ struct CircleStorage: Sendable {
     func name(of complete: String) -> String? { complete.hasPrefix(prefix) ? String(complete.dropFirst(prefix.count)) : nil }
 
     /// Begins a call, and returns at once; `onEnd` is called once, with the result or at the deadline.
-    ///
-    /// The call runs on `executor`, or on any thread without one.
     func begin<Value: Sendable>(
-        on executor: (any TaskExecutor)? = nil, _ body: @escaping @Sendable (CircleObjects) async throws(SyncStorageError) -> Value,
+        _ body: @escaping @Sendable (CircleObjects) async throws(SyncStorageError) -> Value,
         onEnd: @escaping @Sendable (Result<Value, SyncStorageError>) -> Void
     ) {
         let objects = CircleObjects(storage: storage, prefix: prefix)
-        StorageCall(onEnd) { () async throws(SyncStorageError) in try await body(objects) }.start(on: executor)
+        StorageCall(onEnd) { () async throws(SyncStorageError) in try await body(objects) }.start()
     }
 
     func list(_ folder: ObjectName.Folder) async throws(SyncStorageError) -> [String] { try await list(folder.rawValue) }
@@ -110,8 +108,8 @@ private final class StorageCall<Value: Sendable>: Sendable {
         self.body = body
     }
 
-    func start(on executor: (any TaskExecutor)? = nil) {
-        Task(executorPreference: executor) { [self] in
+    func start() {
+        Task { [self] in
             // Now, and not before there was a thread for this task.
             let deadline = StorageDeadline.calls.begin { [self] in
                 end(.failure(SyncStorageError(.unavailable, "the storage has not answered for \(StorageDeadline.seconds) seconds")))
