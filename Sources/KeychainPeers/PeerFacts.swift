@@ -17,8 +17,8 @@ package struct PeerFacts: Hashable, Sendable {
     package var effectiveGroup: Group?
     /// What keychain-peer knows about the program.
     package var program: ProgramFacts?
-    /// The sandbox that the control group of the process tells of; it counts only if it is not known whether
-    /// the program is in a sandbox.
+    /// The sandbox that the control group of the process tells of; it counts unless the program is known to
+    /// be outside of one.
     package var controlGroupSandbox: Sandbox?
 
     /// An entry of the group database.

@@ -19,7 +19,7 @@ package enum PeerIdentity: Hashable, Sendable {
             self = .sandboxed(sandbox)
         } else if let path = try? facts.program?.verifiedPath() {
             self = .program(path)
-        } else if facts.program?.isOutsideOfContainers == nil, let sandbox = facts.controlGroupSandbox,
+        } else if facts.program?.isOutsideOfContainers != true, let sandbox = facts.controlGroupSandbox,
             // Without keychain-peer, a snap with classic confinement, which is no sandbox, and what it starts look the same.
             sandbox == .unnamed || facts.program != nil
         {
@@ -31,8 +31,8 @@ package enum PeerIdentity: Hashable, Sendable {
 
     /// Returns what the program is entitled to; `declared` is what it says about itself.
     ///
-    /// A program in a sandbox has the group of its application and no other. A program without an identity gets the groups that it declares, which are the same for all such programs of the user, except those that
-    /// belong to programs with an identity.
+    /// A program in a sandbox has the group of its application and no other. A program without an identity gets the groups that it declares, which are
+    /// the same for all such programs of the user, except those that belong to programs with an identity.
     package func entitlements(declared: Entitlements, registrations: ProgramRegistrations) -> Entitlements {
         switch self {
         case .programGroup(let name):

@@ -33,7 +33,7 @@ final class Accounts: Sendable {
         known.withLock { _ = $0.insert(user) }
     }
 
-    /// Throws `.notAvailable` for a user who is not in the user database, and if that cannot be read.
+    /// Throws `.notAvailable` for a user without an account, and if the user database cannot be read.
     static func requireInDatabase(_ user: UInt32) throws(KeychainFailure) {
         let group: UInt32?
         do throws(Errno) {

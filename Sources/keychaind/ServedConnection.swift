@@ -129,7 +129,7 @@ final class ServedConnection: Sendable {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)
             case .watch: try watch(&buffer, services.sessions)
-            case .agent(let process): try serveAgent(forProcess: process, services.agents, mayObserve)
+            case .agent(let process): try serveAgent(identity, forProcess: process, services.agents, mayObserve)
             }
         } catch {
             // The program has ended, or does not follow the protocol. Closing the connection is the answer to both.
@@ -289,8 +289,16 @@ final class ServedConnection: Sendable {
     // MARK: Agents
 
     /// Keeps the process as an agent until it ends the connection.
-    private func serveAgent(forProcess process: Int32?, _ agents: Agents?, _ mayObserve: () -> Bool) throws(MessageChannel.Failure) {
+    ///
+    /// Not one in a sandbox: it could cancel or imitate the prompts of the programs outside.
+    private func serveAgent(
+        _ identity: PeerIdentity, forProcess process: Int32?, _ agents: Agents?, _ mayObserve: () -> Bool
+    ) throws(MessageChannel.Failure) {
         guard let agents else { return try send(Response(.failure(Self.hasNoAgents))) }
+        if case .sandboxed = identity {
+            let failure = KeychainFailure(.missingEntitlement, "a program in a sandbox shows no prompts of keychaind")
+            return try send(Response(.failure(failure)))
+        }
         guard mayObserve() else {
             return try send(Response(.failure(KeychainFailure(.notAvailable, "the user has too many agents, or observers", cause: .busy))))
         }

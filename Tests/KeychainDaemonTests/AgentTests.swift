@@ -114,6 +114,17 @@ struct AgentTests {
         }
     }
 
+    @Test("A program in a sandbox is no agent, neither of all processes nor of its own", arguments: [nil, CurrentProcess.id])
+    func sandboxedAgent(process: Int32?) throws {
+        for sandbox in [Sandbox.flatpak(applicationID: "org.example.App"), .snap(name: "example"), .unnamed] {
+            try withService(as: .sandboxed(sandbox)) { service in
+                #expect(throws: KeychainFailure(.missingEntitlement, "")) {
+                    try PresenceAgent(DaemonClient.connector(toSocketAt: service.path), process: process)
+                }
+            }
+        }
+    }
+
     @Test("An agent that speaks without a question is used no more", arguments: [1, 2])
     func unaskedAnswers(count: Int) throws {
         try withService { service in

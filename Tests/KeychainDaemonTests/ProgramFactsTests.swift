@@ -3,17 +3,22 @@ import KeychainCore
 import KeychainPeers
 import Testing
 
-@Suite("Which program file a process executes, from what keychain-peer says")
-struct ProgramFactsTests {
-    private static let verified: ProgramFacts = {
+extension ProgramFacts {
+    /// Those of a program that is known by its path, /usr/bin/deploy.
+    static let verified: ProgramFacts = {
         var facts = ProgramFacts()
-        facts.executedFile = ProgramFacts.File(device: 1, inode: 2)
+        facts.executedFile = File(device: 1, inode: 2)
         facts.fileAtPath = facts.executedFile
         facts.path = "/usr/bin/deploy"
         (facts.isFileOfRoot, facts.areDirectoriesOfRoot, facts.isOutsideOfContainers, facts.isMappedCodeOfRoot) = (true, true, true, true)
         (facts.isOnMountOfUser, facts.isTraced) = (false, false)
         return facts
     }()
+}
+
+@Suite("Which program file a process executes, from what keychain-peer says")
+struct ProgramFactsTests {
+    private static let verified = ProgramFacts.verified
 
     private static func changed(_ change: (inout ProgramFacts) -> Void) -> ProgramFacts {
         var facts = verified

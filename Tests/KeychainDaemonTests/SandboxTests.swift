@@ -52,11 +52,11 @@ struct SandboxTests {
     func byControlGroup() {
         let flatpak = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-flatpak-org.example.App-4711.scope\n"
         let snap = "0::/user.slice/snap.example.app-4a1.scope\n"
-        var outside = ProgramFacts()
-        outside.isOutsideOfContainers = true
+        var (outside, inside) = (ProgramFacts(), ProgramFacts())
+        (outside.isOutsideOfContainers, inside.isOutsideOfContainers) = (true, false)
         // Nil: keychain-peer does not answer. Without facts: the program has executed another one while keychain-peer looked at it.
         for (text, program, isSandboxed) in [
-            (flatpak, nil, true), (flatpak, ProgramFacts(), true), (flatpak, outside, false), (snap, nil, false),
+            (flatpak, nil, true), (flatpak, ProgramFacts(), true), (flatpak, outside, false), (flatpak, inside, true), (snap, nil, false),
             (snap, ProgramFacts(), true),
             (snap, outside, false), ("0::/user.slice/app-org.example.scope\n", ProgramFacts(), false), ("", ProgramFacts(), false),
         ] as [(String, ProgramFacts?, Bool)] {
@@ -71,12 +71,7 @@ struct SandboxTests {
     }
 
     private static func facts(_ sandbox: Sandbox?) -> ProgramFacts {
-        var facts = ProgramFacts()
-        facts.executedFile = ProgramFacts.File(device: 1, inode: 2)
-        facts.fileAtPath = facts.executedFile
-        facts.path = "/usr/bin/deploy"
-        (facts.isFileOfRoot, facts.areDirectoriesOfRoot, facts.isOutsideOfContainers, facts.isMappedCodeOfRoot) = (true, true, true, true)
-        (facts.isOnMountOfUser, facts.isTraced) = (false, false)
+        var facts = ProgramFacts.verified
         facts.sandbox = sandbox
         return facts
     }

@@ -17,7 +17,8 @@ package final class KeychainImport {
 
     /// Creates the store without rows.
     ///
-    /// `largestCost` limits the passcode and the passwords of items; nil: as the format does. Throws as `requireAcceptable` does, `.duplicateItem` if there is a store, and the errors of creating one.
+    /// `largestCost` limits the passcode and the passwords of items; nil: as the format does. Throws as `requireAcceptable` does, `.duplicateItem` if
+    /// there is a store, and the errors of creating one.
     package init(
         _ keys: KeychainKeys, configuration: KeychainConfiguration, largestCost: PasscodeCost? = nil
     ) throws(KeychainFailure) {

@@ -8,13 +8,12 @@ internal import Synchronization
 ///
 /// Each call has a deadline, because a storage of another package may hang.
 struct CircleStorage: Sendable {
-    let storage: any SyncStorage
-    /// The directory of the circle, with a slash at its end.
-    private let prefix: String
+    private let objects: CircleObjects
+
+    var storage: any SyncStorage { objects.storage }
 
     init(_ storage: any SyncStorage, _ circle: CircleID) {
-        self.storage = storage
-        prefix = circle.hexadecimal + "/"
+        objects = CircleObjects(storage: storage, prefix: circle.hexadecimal + "/")
     }
 
     /// Returns the circles that have objects in a storage, in ascending order.
@@ -28,52 +27,49 @@ struct CircleStorage: Sendable {
     }
 
     /// Returns the name of an object within the circle from its complete name; nil if it belongs to another circle.
-    func name(of complete: String) -> String? { complete.hasPrefix(prefix) ? String(complete.dropFirst(prefix.count)) : nil }
+    func name(of complete: String) -> String? { objects.name(of: complete) }
 
     /// Begins a call, and returns at once; `onEnd` is called once, with the result or at the deadline.
     func begin<Value: Sendable>(
         _ body: @escaping @Sendable (CircleObjects) async throws(SyncStorageError) -> Value,
         onEnd: @escaping @Sendable (Result<Value, SyncStorageError>) -> Void
     ) {
-        let objects = CircleObjects(storage: storage, prefix: prefix)
-        StorageCall(onEnd) { () async throws(SyncStorageError) in try await body(objects) }.start()
+        StorageCall(onEnd) { [objects] () async throws(SyncStorageError) in try await body(objects) }.start()
     }
 
     func list(_ folder: ObjectName.Folder) async throws(SyncStorageError) -> [String] { try await list(folder.rawValue) }
 
     func list(_ folder: String) async throws(SyncStorageError) -> [String] {
-        try await call { objects async throws(SyncStorageError) in try await objects.list(folder) }
+        try await StorageCall.run { [objects] () async throws(SyncStorageError) in try await objects.list(folder) }
     }
 
     func read(_ name: String, atMost byteCount: Int) async throws(SyncStorageError) -> [UInt8]? {
-        try await call { objects async throws(SyncStorageError) in try await objects.read(name, atMost: byteCount) }
+        try await StorageCall.run { [objects] () async throws(SyncStorageError) in try await objects.read(name, atMost: byteCount) }
     }
 
     func create(_ name: String, _ bytes: [UInt8]) async throws(SyncStorageError) {
-        try await call { objects async throws(SyncStorageError) in try await objects.create(name, bytes) }
+        try await StorageCall.run { [objects] () async throws(SyncStorageError) in try await objects.create(name, bytes) }
     }
 
     func remove(_ name: String) async throws(SyncStorageError) {
-        try await call { objects async throws(SyncStorageError) in try await objects.remove(name) }
-    }
-
-    private func call<Value: Sendable>(
-        _ body: @escaping @Sendable (CircleObjects) async throws(SyncStorageError) -> Value
-    ) async throws(SyncStorageError) -> Value {
-        let objects = CircleObjects(storage: storage, prefix: prefix)
-        return try await StorageCall.run { () async throws(SyncStorageError) in try await body(objects) }
+        try await StorageCall.run { [objects] () async throws(SyncStorageError) in try await objects.remove(name) }
     }
 }
 
 /// The objects of one circle, for a call that has a deadline.
 struct CircleObjects: Sendable {
     fileprivate let storage: any SyncStorage
+    /// The directory of the circle, with a slash at its end.
     fileprivate let prefix: String
+
+    fileprivate func name(of complete: String) -> String? {
+        complete.hasPrefix(prefix) ? String(complete.dropFirst(prefix.count)) : nil
+    }
 
     func list(_ folder: ObjectName.Folder) async throws(SyncStorageError) -> [String] { try await list(folder.rawValue) }
 
-    func list(_ folder: String) async throws(SyncStorageError) -> [String] {
-        try await storage.list(prefix + folder).compactMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
+    fileprivate func list(_ folder: String) async throws(SyncStorageError) -> [String] {
+        try await storage.list(prefix + folder).compactMap(name(of:))
     }
 
     func read(_ name: String, atMost byteCount: Int) async throws(SyncStorageError) -> [UInt8]? {

@@ -16,19 +16,10 @@ struct MisbehavingPinentry {
         case canceled, timedOut, promptUnavailable, failed
     }
 
-    let path: String
-    private let folder: TemporaryDirectory
-    private let name: String
+    var path: String { program.path }
+    private let program: ScriptedPinentryProgram
 
-    /// The program is `ScriptedPinentry`.
-    init(_ steps: String...) throws {
-        folder = try TemporaryDirectory()
-        // A unique name of at most 15 bytes, the limit of the kernel for process names.
-        name = "pinentry-\(UInt32.random(in: 0...999_999))"
-        path = folder.path + "/" + name
-        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: try BuiltProgram.path(of: "KeychainTestChild"))
-        try steps.joined(separator: "\n").write(toFile: path + ".script", atomically: true, encoding: .utf8)
-    }
+    init(_ steps: String...) throws { program = try ScriptedPinentryProgram(steps) }
 
     /// Prompts through the program, as on a desktop.
     func ask(
@@ -55,10 +46,7 @@ struct MisbehavingPinentry {
     }
 
     /// The lines of the program's log: first its environment, then the requests.
-    var requests: [String] {
-        let log = (try? String(contentsOfFile: path + ".log", encoding: .utf8)) ?? ""
-        return log.split(separator: "\n").map(String.init)
-    }
+    var requests: [String] { program.log.split(separator: "\n").map(String.init) }
 
     /// Whether this process still has a child, running or zombie, of this program.
     var isStillRunning: Bool {
@@ -69,7 +57,7 @@ struct MisbehavingPinentry {
                 let end = status.lastIndex(of: ")")
             else { return false }
             let parent = status[end...].split(separator: " ").dropFirst(2).first
-            return status[..<end].hasSuffix("(\(name)") && parent == "\(getpid())"
+            return status[..<end].hasSuffix("(\(program.name)") && parent == "\(getpid())"
         }
     }
 }

@@ -133,14 +133,9 @@ final class TerminalJob {
         let description: String
     }
 
-    // Of <asm-generic/ioctls.h>, which the C library's module leaves out.
-    private static let unlock: UInt = 0x4004_5431
-    private static let getNumber: UInt = 0x8004_5430
     private static let deadlineSeconds = 60.0
 
-    /// The output so far, without carriage returns.
-    private(set) var shown = ""
-    private let screen: Int32
+    private let terminal: PseudoTerminal
     private let folder: TemporaryDirectory
     private let child: ChildProcess
 
@@ -150,65 +145,33 @@ final class TerminalJob {
         timeoutSeconds: Int = 60, expecting expected: String = "",
         inForeground: Bool = true, typingAhead typed: String = "", environment: [String: String] = [:]
     ) throws {
-        // All pointers here are used during the calls only.
-        screen = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        var number: UInt32 = 0
-        var isLocked: Int32 = 0
-        guard screen >= 0, unsafe ioctl(screen, Self.unlock, &isLocked) == 0, unsafe ioctl(screen, Self.getNumber, &number) == 0
-        else { throw Failure(description: "no pseudo-terminal: error \(errno)") }
-        var size = winsize(ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0)
-        _ = unsafe ioctl(screen, UInt(TIOCSWINSZ), &size)
+        terminal = try PseudoTerminal()
         folder = try TemporaryDirectory()
         try expected.write(toFile: folder.path + "/expected", atomically: true, encoding: .utf8)
         // Echoed, because there is no prompt yet.
-        if !typed.isEmpty { _ = unsafe write(screen, typed, typed.utf8.count) }
+        if !typed.isEmpty { terminal.type(typed) }
         var variables = ["KEYCHAIN_HOME": folder.path, "TERM": "vt100", "LANG": "C.UTF-8"]
         if isPinentrySet { variables["KEYCHAIN_PINENTRY"] = pinentry ?? "" }
         child = try ChildProcess(
             BuiltProgram.path(of: "KeychainTestChild"),
             [
-                "ask-on-terminal", "/dev/pts/\(number)", inForeground ? "foreground" : "background", listed ?? "configured", secret,
+                "ask-on-terminal", terminal.name, inForeground ? "foreground" : "background", listed ?? "configured", secret,
                 "\(timeoutSeconds)", folder.path + "/expected",
             ],
             environment: variables.merging(environment) { $1 })
     }
 
-    deinit {
-        close(screen)
-    }
+    /// The output that no call has waited for, without carriage returns.
+    var shown: String { terminal.shown }
 
     /// Waits until `text` appears after the text of the previous wait, and returns the output before it.
     @discardableResult
     func wait(for text: String) throws -> String {
-        let deadline = Date(timeIntervalSinceNow: Self.deadlineSeconds)
-        while true {
-            if let range = shown.range(of: text) {
-                let before = String(shown[..<range.lowerBound])
-                shown.removeSubrange(..<range.upperBound)
-                return before
-            }
-            var request = pollfd(fd: screen, events: Int16(POLLIN), revents: 0)
-            var chunk = [UInt8](repeating: 0, count: 4_096)
-            // One request, which is ours; as many bytes as the buffer has.
-            guard Date() < deadline, unsafe poll(&request, 1, 1_000) >= 0 else { break }
-            guard request.revents != 0 else { continue }
-            let count = unsafe read(screen, &chunk, chunk.count)
-            // Reading a pseudo-terminal that no process has open fails.
-            guard count > 0 else { break }
-            show(chunk.prefix(count))
-        }
-        throw Failure(description: "\(text) is not shown, but: \(shown)")
+        guard let before = terminal.wait(for: text) else { throw Failure(description: "\(text) is not shown, but: \(shown)") }
+        return before
     }
 
-    private func show(_ bytes: ArraySlice<UInt8>) {
-        // As bytes: to a string, a carriage return and a line feed are one character.
-        shown += String(decoding: bytes.filter { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
-    }
-
-    func type(_ text: String) {
-        // As many bytes as the text has.
-        _ = unsafe write(screen, text, text.utf8.count)
-    }
+    func type(_ text: String) { terminal.type(text) }
 
     /// The remaining lines: the program's result, and the shell's report of the terminal.
     func report() throws -> [String] {
@@ -222,12 +185,7 @@ final class TerminalJob {
 
     /// The output that no call has waited for.
     func remainder() -> String {
-        var request = pollfd(fd: screen, events: Int16(POLLIN), revents: 0)
-        var chunk = [UInt8](repeating: 0, count: 4_096)
-        // As above.
-        while unsafe poll(&request, 1, 0) > 0, case let count = unsafe read(screen, &chunk, chunk.count), count > 0 {
-            show(chunk.prefix(count))
-        }
+        while terminal.readOutput(waitingMilliseconds: 0) == true {}
         return shown
     }
 
