@@ -213,6 +213,7 @@ static enum outcome open_connection(const char *path, const char *name, int *con
 static void begin_request(struct packet *packet, uint16_t operation) {
     begin(packet, kind_request, operation);
     append_number(packet, 0, 1);  // no authentication context
+    append_number(packet, 0, 1);  // prompts by any agent
 }
 
 // Sends a request, which is wiped, and waits for the reply.

@@ -1460,28 +1460,29 @@ def ipc_vectors():
     constraint = b"\x11" + listed([b"\x10" + listed([b"\x01", b"\x05"]), b"\x06"])
     context = (token + b"\x00" + optional(text("because")) + optional(text("No")) + optional(struct.pack("<d", 1.5)) + b"\x01"
                + counted(b"12345"))
+    plain = optional(None) + b"\x00"
     requests = {
-        "a search": (2, optional(None) + query + optional(u64(1)) + b"\x01" + b"\x00\x00" + b"\x00" + no_authentication),
-        "a search with everything": (2, optional(context) + full_query + optional(None) + b"\x00" + bytes([2, ACCOUNT]) + b"\x01"
+        "a search": (2, plain + query + optional(u64(1)) + b"\x01" + b"\x00\x00" + b"\x00" + no_authentication),
+        "a search with everything": (2, optional(context) + b"\x01" + full_query + optional(None) + b"\x00" + bytes([2, ACCOUNT]) + b"\x01"
                                      + b"\x02" + optional(text("Ünlock"))),
-        "an addition": (1, optional(None) + bytes([GENERIC_PASSWORD]) + counted(attributes) + optional(counted(b"12345"))
+        "an addition": (1, plain + bytes([GENERIC_PASSWORD]) + counted(attributes) + optional(counted(b"12345"))
                         + optional(bytes([AK]) + optional(constraint) + b"\x00") + no_authentication),
-        "a deletion": (4, optional(None) + query + optional(b"\x00") + no_authentication),
-        "an unlock": (17, optional(None) + counted(b"12345") + optional(u32(900))),
-        "a lock": (18, optional(None) + b"\x01"),
-        "an adoption": (65, optional(None) + fixed("store of a signpost", 16) + counted(b"keybag") + u64(3) + counted(fixed("secret", 32))),
-        "rows": (66, optional(None) + listed([stored_row(None, None), stored_row(2.5, b"constraints")])),
-        "a release": (69, optional(None) + u32(1000)),
-        "a different file": (73, optional(None)),
-        "an adoption that failed": (74, optional(None)),
-        "a login": (80, optional(None) + u32(65534) + counted(b"12345")),
-        "a watch": (96, optional(None)),
-        "a locked session": (97, optional(None) + optional(u32(65534))),
-        "an agent": (113, optional(None) + optional(u32(65534))),
-        "a passcode": (114, optional(None) + b"\x00" + counted(b"swordfish")),
-        "no prompt": (114, optional(None) + b"\x02" + counted(b"no terminal")),
-        "all sessions": (97, optional(None) + optional(None)),
-        "a changed login password": (81, optional(None) + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
+        "a deletion": (4, plain + query + optional(b"\x00") + no_authentication),
+        "an unlock": (17, plain + counted(b"12345") + optional(u32(900))),
+        "a lock": (18, plain + b"\x01"),
+        "an adoption": (65, plain + fixed("store of a signpost", 16) + counted(b"keybag") + u64(3) + counted(fixed("secret", 32))),
+        "rows": (66, plain + listed([stored_row(None, None), stored_row(2.5, b"constraints")])),
+        "a release": (69, plain + u32(1000)),
+        "a different file": (73, plain),
+        "an adoption that failed": (74, plain),
+        "a login": (80, plain + u32(65534) + counted(b"12345")),
+        "a watch": (96, plain),
+        "a locked session": (97, plain + optional(u32(65534))),
+        "an agent": (113, plain + optional(u32(65534))),
+        "a passcode": (114, plain + b"\x00" + counted(b"swordfish")),
+        "no prompt": (114, plain + b"\x02" + counted(b"no terminal")),
+        "all sessions": (97, plain + optional(None)),
+        "a changed login password": (81, plain + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {
         "done": b"\x00\x00",

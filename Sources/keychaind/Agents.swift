@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
+internal import KeychainEngine
 internal import KeychainIPC
 internal import KeychainSystem
 internal import Synchronization
@@ -27,10 +28,11 @@ final class Agents: Sendable {
         }
     }
 
-    /// Returns the agents that show the prompts of a process, that which shows only these before others.
-    fileprivate func candidates(ofUser user: UInt32, process: Int32) -> [Agent] {
+    /// Returns the agents that show only the prompts of a process, and unless `ownOnly` after them those that show the prompts of all.
+    fileprivate func candidates(ofUser user: UInt32, process: Int32, ownOnly: Bool) -> [Agent] {
         let agents = agents.withLock { $0[user] ?? [] }
-        return agents.filter { $0.process == process } + agents.filter { $0.process == nil }
+        let own = agents.filter { $0.process == process }
+        return ownOnly ? own : own + agents.filter { $0.process == nil }
     }
 }
 
@@ -121,25 +123,53 @@ final class Agent: Sendable {
 }
 
 /// Asks the person in front of a program through an agent.
-struct AgentPrompter: PresencePrompter {
-    let agents: Agents
-    let userID: UInt32
-    let processID: Int32
-    /// The connection of the program, whose end cancels the prompt.
-    let caller: MessageChannel
+final class AgentPrompter: PresencePrompter {
+    private let agents: Agents
+    private let userID: UInt32
+    private let processID: Int32
+    private let caller: MessageChannel
+    private let asksOwnAgentsOnly = Mutex(false)
 
-    var canAsk: Bool { !agents.candidates(ofUser: userID, process: processID).isEmpty }
+    /// `caller` is the connection of the program, whose end cancels the prompt.
+    init(_ agents: Agents, userID: UInt32, processID: Int32, caller: MessageChannel) {
+        self.agents = agents
+        self.userID = userID
+        self.processID = processID
+        self.caller = caller
+    }
+
+    /// Decides for the next call of the connection whether agents of the session show its prompts.
+    func prepare(asksOwnAgentsOnly: Bool) { self.asksOwnAgentsOnly.withLock { $0 = asksOwnAgentsOnly } }
+
+    private var candidates: [Agent] {
+        agents.candidates(ofUser: userID, process: processID, ownOnly: asksOwnAgentsOnly.withLock { $0 })
+    }
+
+    var canAsk: Bool { !candidates.isEmpty }
 
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
-        for agent in agents.candidates(ofUser: userID, process: processID) {
+        for agent in candidates {
             guard let answer = try agent.answer(to: question, for: caller) else { continue }
             switch answer {
             case .secret(let secret):
                 do throws(KeychainFailure) { return .secret(try secret.copy()) } catch { throw .failed(error.reason) }
             case .empty: return .empty
-            case .refused(let refusal): throw refusal
+            case .refused(let refusal): throw refusal.sanitized
             }
         }
         throw .promptUnavailable("no agent shows the prompts of this program")
     }
+}
+
+extension PresenceRefusal {
+    /// The refusal without what could change the log of the program that called.
+    fileprivate var sanitized: PresenceRefusal {
+        switch self {
+        case .canceled, .timedOut: self
+        case .promptUnavailable(let reason): .promptUnavailable(Self.sanitized(reason))
+        case .failed(let reason): .failed(Self.sanitized(reason))
+        }
+    }
+
+    private static func sanitized(_ reason: String) -> String { SanitizedText.line(reason, byteLimit: 200) }
 }

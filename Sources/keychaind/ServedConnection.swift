@@ -125,7 +125,7 @@ final class ServedConnection: Sendable {
             ) { () throws(KeychainFailure) in
                 try use.keychain().with(entitlements: entitlements, prompter: prompter, requester: requester)
             }
-            switch try performCalls(&buffer, handler, services) {
+            switch try performCalls(&buffer, handler, prompter, services) {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)
             case .watch: try watch(&buffer, services.sessions)
@@ -204,7 +204,7 @@ final class ServedConnection: Sendable {
 
     /// Performs calls until the program ends the connection, or wants to observe changes or to watch sessions from now on.
     private func performCalls(
-        _ buffer: inout MessageChannel.Buffer, _ handler: CallHandler, _ services: SharedServices
+        _ buffer: inout MessageChannel.Buffer, _ handler: CallHandler, _ prompter: AgentPrompter?, _ services: SharedServices
     ) throws(MessageChannel.Failure) -> Continuation {
         while true {
             state.withLock { $0 = .idle(sinceNanoseconds: MonotonicClock.nowNanoseconds()) }
@@ -240,6 +240,7 @@ final class ServedConnection: Sendable {
                 try handler.sendRows { response throws(MessageChannel.Failure) in try send(response) }
                 continue
             }
+            prompter?.prepare(asksOwnAgentsOnly: request.asksOwnAgentsOnly)
             let response = handler.response(to: request)
             defer {
                 response.wipeValues()
@@ -309,7 +310,7 @@ final class ServedConnection: Sendable {
     private static var hasNoAgents: KeychainFailure { KeychainFailure(.notAvailable, "this service asks no person") }
 
     private func prompter(_ agents: Agents?) -> AgentPrompter? {
-        agents.map { AgentPrompter(agents: $0, userID: peer.userID, processID: peer.processID, caller: channel) }
+        agents.map { AgentPrompter($0, userID: peer.userID, processID: peer.processID, caller: channel) }
     }
 
     // MARK: Messages

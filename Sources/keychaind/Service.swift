@@ -18,8 +18,8 @@ final class Service: Sendable {
     ///
     /// Those of users of whom it is not known whether they have an account count together, with the user nil: looking for an account may take time.
     private let connections = Mutex<[UInt32?: [ServedConnection]]>([:])
-    /// By user.
-    private let largeMessages = Mutex<[UInt32: TimedLock]>([:])
+    /// By user, as the connections.
+    private let largeMessages = Mutex<[UInt32?: TimedLock]>([:])
 
     init(_ services: SharedServices, _ listener: consuming PacketListener) throws(Errno) {
         self.services = services
@@ -63,8 +63,9 @@ final class Service: Sendable {
     private func serve(_ socket: consuming PacketSocket) {
         let connection: ServedConnection
         do throws(Errno) {
-            connection = try ServedConnection(socket) { user in
-                largeMessages.withLock { locks in
+            connection = try ServedConnection(socket) { userID in
+                let user = services.accounts.isKnown(userID) ? userID : nil
+                return largeMessages.withLock { locks in
                     let lock = locks[user] ?? TimedLock()
                     locks[user] = lock
                     return lock

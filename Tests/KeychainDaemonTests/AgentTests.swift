@@ -114,6 +114,44 @@ struct AgentTests {
         }
     }
 
+    @Test("The agent of the program's own terminal or display comes before that of the session, which is asked if there is none")
+    func ownAgentFirst() throws {
+        try withService { service in
+            let connector = DaemonClient.connector(toSocketAt: service.path)
+            let inSession = ScriptedPresencePrompter(.type(Self.passcode), .type(Self.passcode), .type(Self.passcode))
+            let agent = try PresenceAgent(connector, process: nil)
+            #expect(BackgroundThread.start { agent.run(inSession) })
+            let atTerminal = ScriptedPresencePrompter(.type(Self.passcode))
+            #expect(try service.client(launcher: StubLauncher(atTerminal, service.path)).value(of: "safe", nil) == "12345")
+            #expect(atTerminal.remainingCount == 0 && inSession.remainingCount == 3)
+            let unable = StubLauncher(ScriptedPresencePrompter(), service.path)
+            #expect(try service.client(launcher: unable).value(of: "safe", nil) == "12345")
+            try service.client(launcher: unable).requireCanAuthenticate(.userPresence, in: nil)
+            #expect(inSession.remainingCount == 2)
+            #expect(try service.client(launcher: FailingLauncher()).value(of: "safe", nil) == "12345")
+            #expect(inSession.remainingCount == 1)
+            agent.end()
+        }
+    }
+
+    @Test("A program whose agent does not start learns why, if there is none of the session")
+    func agentDoesNotStart() throws {
+        try withService { service in
+            #expect(throws: FailingLauncher.failure) { try service.client(launcher: FailingLauncher()).value(of: "safe", nil) }
+        }
+    }
+
+    @Test("An agent's reason cannot change the log of the program, nor fill it")
+    func hostileReason() throws {
+        try withService { service in
+            let text = "\u{1B}[2J\nerror: \u{202E}" + String(repeating: "x", count: 10_000)
+            let fake = StubLauncher(ScriptedPresencePrompter(.fail(text)), service.path)
+            let failure = try #require(failure { _ = try service.client(launcher: fake).value(of: "safe", nil) })
+            #expect(failure.reason.utf8.count < 1_000)
+            #expect(!failure.reason.unicodeScalars.contains { ["\u{1B}", "\n", "\u{202E}"].contains($0) })
+        }
+    }
+
     @Test("A program in a sandbox is no agent, neither of all processes nor of its own", arguments: [nil, CurrentProcess.id])
     func sandboxedAgent(process: Int32?) throws {
         for sandbox in [Sandbox.flatpak(applicationID: "org.example.App"), .snap(name: "example"), .unnamed] {
@@ -239,6 +277,15 @@ final class StubLauncher: AgentLauncher {
         guard BackgroundThread.start({ agent.run(prompter) }) else { throw KeychainFailure(.allocate, "no thread") }
         return Running(agent: agent) { [self] in ended.withLock { $0.append(program) } }
     }
+}
+
+/// An agent that never starts.
+private struct FailingLauncher: AgentLauncher {
+    static let failure = KeychainFailure(.interactionNotAllowed, "it does not start", refusal: .notInteractive)
+
+    let canAsk = true
+
+    func launch(_ program: String) throws(KeychainFailure) -> any RunningAgent { throw Self.failure }
 }
 
 /// A person whose answer a closure gives.

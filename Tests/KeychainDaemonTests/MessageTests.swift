@@ -55,7 +55,7 @@ struct MessageTests {
 
     @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, 111, 115, UInt16.max])
     func unknownOperation(operation: UInt16) {
-        #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: operation, body: [0])) }
+        #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: operation, body: [0, 0])) }
     }
 
     @Test("A constraint that is nested too deeply, or has too many branches, is refused")
@@ -64,7 +64,7 @@ struct MessageTests {
         let wide: [UInt8] = [17, 17, 0, 0, 0] + Array(repeating: 1, count: 17)
         let endless: [UInt8] = [17, 255, 255, 255, 255]
         for constraint in [deep, wide, endless] {
-            #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: 32, body: [0] + constraint)) }
+            #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: 32, body: [0, 0] + constraint)) }
         }
     }
 
@@ -164,6 +164,7 @@ enum Samples {
             Request(calls[0], context: ContextReference(token: identifier, settings: AuthenticationContext.Settings(), password: .none)),
             Request(calls[0], context: ContextReference(token: identifier, settings: AuthenticationContext.Settings(), password: .kept)),
             Request(calls[1], context: ContextReference(token: identifier, settings: settings, password: .given(secret("open sesame")))),
+            Request(calls[1], asksOwnAgentsOnly: true),
         ]
 
     private static let identifier = Identifier128(high: 0x0102_0304_0506_0708, low: 0x090A_0B0C_0D0E_0F10)

@@ -101,12 +101,14 @@ struct MessageVectorTests {
         switch (name, request.call) {
         case ("a search", .copyMatching(let search)):
             search.query.attributes.text(.account) == "Skroob" && search.limit == 1 && search.includesSecrets && request.context == nil
+                && !request.asksOwnAgentsOnly
         case ("a search with everything", .copyMatching(let search)):
             search.query.hostOrSubdomain == "example.com" && search.query.tombstones == .only && search.query.synchronizability == .either
                 && search.query.reference?.itemClass == .internetPassword && search.attributes == .only(.account)
                 && search.failsIfUnreadable
                 && search.authentication.interaction == .skippingItems && search.authentication.prompt == "Ünlock"
                 && request.context?.settings.reuseSeconds == 1.5 && request.context?.settings.isInteractionAllowed == false
+                && request.asksOwnAgentsOnly
         case ("an addition", .add(let addition)):
             addition.secret == Data("12345".utf8) && addition.accessControl?.accessibility == .whenUnlocked
                 && addition.accessControl?.constraint == .all([.any([.userPresence, .companion]), .applicationPassword])

@@ -49,12 +49,12 @@ package struct PresenceText: Hashable, Sendable {
 /// Makes text from a program safe to show beside the library's own text.
 ///
 /// The result is one line, without characters that move the cursor or change the writing direction.
-enum SanitizedText {
+package enum SanitizedText {
     private static let ellipsis = "…"
 
     /// Returns one line of at most `byteLimit` bytes of UTF-8, in which a series of control characters, format characters, and line breaks
     /// is one space.
-    static func line(_ text: String, byteLimit: Int, keepsEnd: Bool = false) -> String {
+    package static func line(_ text: String, byteLimit: Int, keepsEnd: Bool = false) -> String {
         var shown = ""
         for scalar in text.unicodeScalars {
             switch scalar.properties.generalCategory {

@@ -37,24 +37,42 @@ package final class DaemonClient: Sendable {
     /// A call that only reads is repeated if keychaind ends before it replies. A write is repeated only if keychaind cannot have received it;
     /// otherwise it throws `.notAvailable` with the cause `.outcomeUnknown`.
     ///
-    /// A call for which keychaind has to ask a person is performed once more with an agent. It has changed nothing before.
+    /// A call for which keychaind has to ask a person is performed once more, with an agent of this process where that has a terminal or a
+    /// display, and otherwise with one of the session. It has changed nothing before.
     func reply(to call: Call, in context: AuthenticationContext? = nil) throws(KeychainFailure) -> Reply {
+        guard let agent else { return try reply(to: call, in: context, asksOwnAgentsOnly: false) }
         do throws(KeychainFailure) {
-            return try replyWithoutAgent(to: call, in: context)
+            return try reply(to: call, in: context, asksOwnAgentsOnly: true)
         } catch {
-            guard error.lacksAgent, let agent else { throw error }
-            if case .requireCanAuthenticate = call, agent.launcher.canAsk { return .done }
-            guard call.mayAsk, agent.launcher.canAsk else { throw error }
-            guard case .path(let program) = try replyWithoutAgent(to: .agentProgram, in: nil) else { throw error }
-            return try agent.use(program) { () throws(KeychainFailure) in try replyWithoutAgent(to: call, in: context) }
+            guard error.lacksAgent else { throw error }
+            if case .requireCanAuthenticate = call {
+                return agent.launcher.canAsk ? .done : try reply(to: call, in: context, asksOwnAgentsOnly: false)
+            }
+            guard call.mayAsk else { throw error }
+            do throws(KeychainFailure) {
+                guard agent.launcher.canAsk else { throw error }
+                guard case .path(let program) = try reply(to: .agentProgram, in: nil, asksOwnAgentsOnly: true) else { throw error }
+                try agent.begin(program)
+            } catch let failure {
+                // Keychaind may refuse it, for example in a sandbox, or it does not start.
+                do throws(KeychainFailure) {
+                    return try reply(to: call, in: context, asksOwnAgentsOnly: false)
+                } catch {
+                    throw error.lacksAgent ? failure : error
+                }
+            }
+            defer { agent.end() }
+            return try reply(to: call, in: context, asksOwnAgentsOnly: true)
         }
     }
 
-    private func replyWithoutAgent(to call: Call, in context: AuthenticationContext?) throws(KeychainFailure) -> Reply {
+    private func reply(
+        to call: Call, in context: AuthenticationContext?, asksOwnAgentsOnly: Bool
+    ) throws(KeychainFailure) -> Reply {
         try ForkDetection.requireNotForked()
         var reference: ContextReference?
         if let context { reference = try self.reference(to: context) }
-        let request = Request(call, context: reference)
+        let request = Request(call, context: reference, asksOwnAgentsOnly: asksOwnAgentsOnly)
         let deadline = Deadline.after(seconds: call.timeoutSeconds)
         // A restart of keychaind closes all idle connections, each of which costs an attempt.
         for attemptsLeft in (0..<(Self.largestIdleCount + 2)).reversed() {
@@ -235,21 +253,15 @@ private final class AgentUse: Sendable {
 
     let launcher: any AgentLauncher
     private let state = LockedValue(State())
-    /// Held while the agent is started.
+    /// Held while the agent is started or ended.
     private let startLock = TimedLock()
 
     init(_ launcher: any AgentLauncher) {
         self.launcher = launcher
     }
 
-    /// Runs `body` while there is an agent, which concurrent calls share.
-    func use<Result>(_ program: String, _ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
-        try begin(program)
-        defer { end() }
-        return try body()
-    }
-
-    private func begin(_ program: String) throws(KeychainFailure) {
+    /// Starts an agent for a call that ends with `end`; concurrent calls share one.
+    func begin(_ program: String) throws(KeychainFailure) {
         guard startLock.acquire(until: .after(seconds: 10)) else {
             throw KeychainFailure(.interactionNotAllowed, "another call starts an agent, which takes too long", refusal: .timedOut)
         }
@@ -264,7 +276,10 @@ private final class AgentUse: Sendable {
         state.withLock { $0 = State(agent: agent, callCount: 1) }
     }
 
-    private func end() {
+    func end() {
+        // The next call does not meet an agent that is ending.
+        let isHeld = startLock.acquire(until: .after(seconds: 30))
+        defer { if isHeld { startLock.release() } }
         let ended = state.withLock { state -> (any RunningAgent)? in
             state.callCount -= 1
             guard state.callCount == 0 else { return nil }

@@ -122,15 +122,19 @@ package struct ContextReference: Sendable {
 package struct Request: Sendable {
     package let call: Call
     package let context: ContextReference?
+    /// Whether only agents of the program itself may show a prompt for the call.
+    package let asksOwnAgentsOnly: Bool
 
-    package init(_ call: Call, context: ContextReference? = nil) {
+    package init(_ call: Call, context: ContextReference? = nil, asksOwnAgentsOnly: Bool = false) {
         self.call = call
         self.context = context
+        self.asksOwnAgentsOnly = asksOwnAgentsOnly
     }
 
     package var message: Message {
         var writer = MessageWriter()
         writer.write(ifPresent: context) { writer, context in writer.write(context) }
+        writer.write(asksOwnAgentsOnly)
         writer.write(call)
         return Message(.request, operation: call.operation, body: writer.bytes)
     }
@@ -139,9 +143,10 @@ package struct Request: Sendable {
         guard message.kind == .request else { throw MalformedMessage() }
         var reader = MessageReader(message.body)
         let context = try reader.readIfPresent { reader throws(MalformedMessage) in try reader.readContext() }
+        let asksOwnAgentsOnly = try reader.readFlag()
         let call = try reader.readCall(message.operation)
         try reader.finish()
-        self.init(call, context: context)
+        self.init(call, context: context, asksOwnAgentsOnly: asksOwnAgentsOnly)
     }
 }
 
