@@ -81,9 +81,30 @@ own=program:$here/valet
 echo 12345 | as_user $here/valet set --app $own shoes
 [ "$(as_user $here/valet get --app $own shoes)" = 12345 ] || fail "The program does not have the secret of its file."
 ! as_user $here/other get --app $own shoes >/dev/null 2>&1 || fail "Another program has read the secret of a file."
+# A person lets other programs read that, with the passcode.
+echo swordfish >$here/passcode
+as_user $here/program passcode set --passcode-fd 3 3<$here/passcode >/dev/null
+cat >$here/pinentry <<'END'
+#!/bin/sh
+echo OK
+while read -r command rest; do
+    [ "$command" != GETPIN ] || echo "D swordfish"
+    echo OK
+done
+END
+chmod 755 $here/pinentry
+asked() { as_user env KEYCHAIN_PINENTRY=$here/pinentry DISPLAY=:0 GPG_TTY= "$@" </dev/null; }
+[ "$(asked $here/other get --app group:check-program luggage)" = 12345 ] || fail "With the passcode, a person does not see the secret of a program."
+! as_user $here/other get --app group:check-program luggage </dev/null >/dev/null 2>&1 || fail "Without the passcode, a program has read the secret of another."
+asked $here/other access grant $here/other group:check-program >/dev/null || fail "Access was not granted."
+as_user $here/other access list | grep -q "^program:$here/other reads group:check-program, since" || fail "A grant is not listed."
+[ "$(as_user $here/other get --app other luggage)" = 12345 ] || fail "The program does not have the secret that it was granted."
+! as_user $here/valet get --app other luggage >/dev/null 2>&1 || fail "A program without a grant has read the secret."
+as_user $here/valet access revoke $here/other group:check-program
+! as_user $here/other get --app other luggage >/dev/null 2>&1 || fail "A program has read the secret after its grant was revoked."
 kill $inspector
 wait $inspector 2>/dev/null || true
-! as_user $here/valet get --app $own shoes >/dev/null 2>&1 || fail "Without keychain-peer the program has the secret of its file."
+! as_user $here/valet get --app $own shoes </dev/null >/dev/null 2>&1 || fail "Without keychain-peer the program has the secret of its file."
 [ "$(as_user $here/program get luggage)" = 12345 ] || fail "Without keychain-peer the program with a group does not have its secret."
 # Another program of the user lays a trap: a keychain of its own in the place of the signpost.
 signpost=$(find $here/home -name keychain.db)
@@ -105,12 +126,10 @@ if command -v pam-auth-update >/dev/null 2>&1 && command -v su >/dev/null 2>&1; 
         grep -q pam_keychain "/etc/pam.d/common-$type" || fail "pam-auth-update does not add the module to common-$type: see Scripts/pam-config.in."
     done
     ! grep -q pam_keychain /etc/pam.d/common-session-noninteractive || fail "The module is in sessions without a person."
-    echo swordfish >$here/passcode
     cp /etc/shadow $here
     # The hash of "swordfish".
     echo 'check-user:$6$keychain$vWuWwnCxc5mQUYmY6iPLUbFQXdAqaxrvEgELQbI0rdgMNRhT8DAdF7UqVDrhwe1FHGjuDyrhO0ocYBzl9fhEN.:20000:0:99999:7:::' >>$here/shadow
     mount --bind $here/shadow /etc/shadow
-    as_user $here/program passcode set --passcode-fd 3 3<$here/passcode >/dev/null
     as_user $here/valet lock --all >/dev/null
     ! as_user $here/valet status | grep -q 'unlocked;' || fail "The keychain is unlocked after a lock."
     # As another user: root needs no password.

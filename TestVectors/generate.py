@@ -1482,6 +1482,10 @@ def ipc_vectors():
         "a passcode": (114, plain + b"\x00" + counted(b"swordfish")),
         "no prompt": (114, plain + b"\x02" + counted(b"no terminal")),
         "all sessions": (97, plain + optional(None)),
+        "a request for access": (128, plain + text("group:kc-demo")),
+        "all grants": (129, plain),
+        "a grant": (130, plain + text("program:/usr/bin/evolution") + text("group:kc-demo")),
+        "a revocation": (131, plain + text("flatpak:org.example.App") + text("group:kc-demo")),
         "a changed login password": (81, plain + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {
@@ -1498,6 +1502,7 @@ def ipc_vectors():
     replies["the last rows"] = b"\x00\x07" + listed([stored_row(None, None)]) + b"\x01"
     replies["a prepared copy"] = b"\x00\x05\x03" + optional(fixed("store of a signpost", 16))
     replies["no keychain"] = b"\x00\x05\x00" + optional(None)
+    replies["grants"] = b"\x00\x0a" + listed([text("program:/usr/bin/evolution") + text("group:kc-demo") + u64(817776000)])
     replies["a path"] = b"\x00\x08" + text("/var/lib/keychain/1000.aside-1")
     nonce = fixed("nonce", 16)
     large = b"\x00\x01" + listed([bytes([GENERIC_PASSWORD]) + item + counted(attributes) + bytes([AK]) + optional(None) + b"\x00"
@@ -1509,6 +1514,8 @@ def ipc_vectors():
                                               + optional(fixed("store of a signpost", 16)))],
         "signpost": {"store": fixed("store of a signpost", 16).hex(),
                      "file": b"keychaind signpost 1\n%s\n".replace(b"%s", fixed("store of a signpost", 16).hex().encode()).hex()},
+        "grants": (b"keychaind grants 1\n817776000\tprogram:/usr/bin/evolution\tgroup:kc-demo\n"
+                   b"817776001\tflatpak:org.example.App\tprogram:/usr/local/bin/deploy\nend\n").hex(),
         "requests": [{"name": name, "packets": [p.hex() for p in packets(3, body, operation)]}
                      for name, (operation, body) in requests.items()],
         "replies": [{"name": name, "packets": [p.hex() for p in packets(4, body)]} for name, body in replies.items()]

@@ -9,6 +9,8 @@ package struct Entitlements: Hashable, Sendable {
     ///
     /// The first one is the default for new items.
     package let accessGroups: [String]
+    /// The groups of other programs that a person lets this one read; searches look there after the program's own groups.
+    package private(set) var readableGroups: [String] = []
     /// Whether the program is an app clip, which may use only its own group and cannot synchronize.
     package let isAppClip: Bool
     /// The source of the entitlements, for error messages: a file's path or a phrase.
@@ -63,9 +65,16 @@ package struct Entitlements: Hashable, Sendable {
     /// The group of new items that name none.
     package var defaultGroup: String? { accessGroups.first { $0 != Self.tokenGroup } }
 
-    package func canRead(_ group: String) -> Bool { accessGroups.contains(where: group.hasSameBytes) }
+    package func canRead(_ group: String) -> Bool { (accessGroups + readableGroups).contains(where: group.hasSameBytes) }
 
-    package func canWrite(_ group: String) -> Bool { group != Self.tokenGroup && canRead(group) }
+    package func canWrite(_ group: String) -> Bool { group != Self.tokenGroup && accessGroups.contains(where: group.hasSameBytes) }
+
+    /// Returns the entitlements with groups that the program may also read, which are those of other programs.
+    package func reading(_ groups: [String]) -> Entitlements {
+        var entitlements = self
+        entitlements.readableGroups = groups.filter { !Self.isOfSynchronization($0) && !canRead($0) }
+        return entitlements
+    }
 }
 
 /// Checks of access groups. They prevent mistakes; they do not protect against another process of the same user.
@@ -81,7 +90,7 @@ extension Entitlements {
             try requireAccess(access, to: explicit)
             return [explicit]
         }
-        return access == .write ? accessGroups.filter(canWrite) : accessGroups
+        return access == .write ? accessGroups.filter(canWrite) : accessGroups + readableGroups
     }
 
     /// Returns the group of a new item.
@@ -124,7 +133,7 @@ extension Entitlements {
                 .missingEntitlement,
                 "'\(reservedGroup)' belongs to synchronization itself, so no program may use it: remove it from \(origin)")
         }
-        guard !accessGroups.isEmpty else { throw noGroups }
+        guard !accessGroups.isEmpty || !readableGroups.isEmpty else { throw noGroups }
         guard !isAppClip || accessGroups.filter({ $0 != Self.tokenGroup }) == [applicationIdentifier] else {
             throw KeychainFailure(.restrictedAPI, "an app clip may use its own access group only")
         }

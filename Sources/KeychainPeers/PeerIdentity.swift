@@ -58,6 +58,29 @@ package enum PeerIdentity: Hashable, Sendable {
         }
     }
 
+    /// The name of the program in grants: the access group that keychaind derives from its identity; nil without one.
+    package var name: String? {
+        switch self {
+        case .anyProgram: nil
+        case .sandboxed(let sandbox): sandbox.accessGroup
+        case .program: ownGroup
+        case .programGroup(let group): ProgramRegistrations.standardAccessGroup(ofGroup: group)
+        }
+    }
+
+    /// Creates the identity with a name; nil if no program has it.
+    package init?(name: String) {
+        if name.hasPrefix(Self.programPrefix + "/") {
+            self = .program(String(name.dropFirst(Self.programPrefix.count)))
+        } else if name.hasPrefix(Self.groupPrefix), name.count > Self.groupPrefix.count {
+            self = .programGroup(String(name.dropFirst(Self.groupPrefix.count)))
+        } else if let sandbox = Sandbox(accessGroup: name) {
+            self = .sandboxed(sandbox)
+        } else {
+            return nil
+        }
+    }
+
     /// The access group that only this program has; nil without one.
     private var ownGroup: String? { if case .program(let path) = self { Self.programPrefix + path } else { nil } }
 
@@ -88,8 +111,9 @@ package enum PeerIdentity: Hashable, Sendable {
     }
 
     private static let programPrefix = "program:"
+    fileprivate static let groupPrefix = "group:"
     /// The beginnings of the names of groups that keychaind derives from an identity.
-    package static let reservedPrefixes = ["group:", programPrefix, "flatpak:", "snap:", "unit:", "user:"]
+    package static let reservedPrefixes = [groupPrefix, programPrefix, "flatpak:", "snap:", "unit:", "user:"]
 
     /// Whether a group belongs to an identity, also to one that no program of this machine has.
     package static func isReserved(_ group: String) -> Bool { reservedPrefixes.contains { group.utf8.starts(with: $0.utf8) } }
@@ -116,5 +140,5 @@ package struct ProgramRegistrations: Hashable, Sendable {
     package func contains(_ accessGroup: String) -> Bool { groups.contains(Array(accessGroup.utf8)) }
 
     /// The access group of a program with a group of its own that registers none.
-    package static func standardAccessGroup(ofGroup name: String) -> String { "group:\(name)" }
+    package static func standardAccessGroup(ofGroup name: String) -> String { PeerIdentity.groupPrefix + name }
 }

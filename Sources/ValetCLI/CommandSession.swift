@@ -41,7 +41,7 @@ struct CommandSession {
 
     /// Opens the keychain for a command that is about the keychain as a whole.
     static func forWholeKeychain(passcode: consuming Passcode? = nil) throws(CommandFailure) -> CommandSession {
-        try CommandSession(Entitlements(applicationIdentifier: "valet"), passcode: passcode)
+        try CommandSession(Entitlements(applicationIdentifier: SelectedValet.ownApplication), passcode: passcode)
     }
 
     /// The failure of the last SecItem call; nil if it succeeded.

@@ -12,9 +12,7 @@ final class CallHandler {
     /// The most bytes of the texts and the password of an authentication context.
     private static let largestContextByteCount = 4_096
 
-    /// Returns the keychain with the entitlements of the program.
-    private let makeKeychain: () throws(KeychainFailure) -> LocalKeychain
-    private var madeKeychain: LocalKeychain?
+    private let program: ProgramKeychain
     private let mayChangePasscode: Bool
     private let contexts: ContextTable
     private let process: Int32
@@ -32,12 +30,12 @@ final class CallHandler {
     ///   - process: The program's process, whose contexts no other process can use.
     ///   - handovers: What hands the keychain of the user over; nil if keychaind does not.
     ///   - logins: What performs the calls of a login; nil if keychaind does not.
-    ///   - makeKeychain: Returns the keychain with the entitlements of the program, for the first call that needs it.
+    ///   - program: The keychain as the program may use it.
     init(
         mayChangePasscode: Bool, contexts: ContextTable, process: Int32, handovers: Handovers?, logins: LoginCalls?,
-        _ makeKeychain: @escaping () throws(KeychainFailure) -> LocalKeychain
+        _ program: ProgramKeychain
     ) {
-        self.makeKeychain = makeKeychain
+        self.program = program
         self.mayChangePasscode = mayChangePasscode
         self.contexts = contexts
         self.process = process
@@ -81,13 +79,6 @@ final class CallHandler {
             if let sendingFailure { throw sendingFailure }
             try send(Response(.failure(error)))
         }
-    }
-
-    private func keychain() throws(KeychainFailure) -> LocalKeychain {
-        if let madeKeychain { return madeKeychain }
-        let made = try makeKeychain()
-        madeKeychain = made
-        return made
     }
 
     private func performHandover(_ call: Call) throws(KeychainFailure) -> Reply? {
@@ -137,7 +128,8 @@ final class CallHandler {
         }
         if let reply = try performHandover(call) { return reply }
         if try logins?.perform(call) == true { return .done }
-        let keychain = try keychain()
+        if let reply = try program.perform(call) { return reply }
+        let keychain = try program.keychain()
         switch call {
         case .add(var add):
             add.authentication.context = context
@@ -176,11 +168,11 @@ final class CallHandler {
         case .forgetContext(let token):
             usedContexts[token] = nil
             contexts.invalidate(token, of: process)
-        // The connection does that itself, or `performHandover`, or `logins`.
+        // The connection does that itself, or `performHandover`, `logins`, or `program`.
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
             .prepareRelease, .finishRelease, .setReleasedAside,
             .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession, .agentProgram, .showPrompts,
-            .answer:
+            .answer, .requestAccess, .grants, .grant, .revoke:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done

@@ -9,7 +9,7 @@ internal import Synchronization
 /// What the connections of all users use.
 struct SharedServices: Sendable {
     /// Returns the keychain of a user, for a connection of a program whose signpost names this store.
-    let beginUse: @Sendable (_ userID: UInt32, StoreID?) throws(KeychainFailure) -> LocalKeychain
+    let beginUse: @Sendable (_ userID: UInt32, StoreID?) throws(KeychainFailure) -> UsedKeychain
     /// Called when the connection has ended.
     let endUse: @Sendable (_ userID: UInt32) -> Void
     /// Returns who a program is, and what it is entitled to by what it declares.
@@ -27,33 +27,6 @@ struct SharedServices: Sendable {
     var sessions: SessionWatch?
     /// How long a program may take between two steps of a handover.
     var handoverTimeoutSeconds: UInt32 = 60
-}
-
-/// The use of a keychain by a connection, from the first call that needs it until the connection has ended.
-private final class KeychainUse {
-    private let services: SharedServices
-    private let userID: UInt32
-    private let storeID: StoreID?
-    private var used: LocalKeychain?
-
-    init(_ services: SharedServices, userID: UInt32, storeID: StoreID?) {
-        self.services = services
-        self.userID = userID
-        self.storeID = storeID
-    }
-
-    func keychain() throws(KeychainFailure) -> LocalKeychain {
-        if let used { return used }
-        let keychain = try services.beginUse(userID, storeID)
-        used = keychain
-        return keychain
-    }
-
-    deinit {
-        guard used != nil else { return }
-        used = nil
-        services.endUse(userID)
-    }
 }
 
 /// A connection of a program, served by a thread of its own: a call that waits, for example for a slow disk, keeps only its caller waiting.
@@ -111,20 +84,18 @@ final class ServedConnection: Sendable {
             let identity: PeerIdentity
             let entitlements: Entitlements
             do throws(KeychainFailure) {
-                if storeID != nil { _ = try use.keychain() }
+                if storeID != nil { _ = try use.begin() }
                 (identity, entitlements) = try services.identify(try facts(realGroupID, program), declared)
             } catch {
                 return try send(Response(.failure(error)))
             }
             try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
-            let (prompter, requester) = (prompter(services.agents), identity.requester(ofProcess: peer.processID))
+            let prompter = prompter(services.agents)
             let handler = CallHandler(
                 mayChangePasscode: identity.level == .credential, contexts: services.contexts, process: peer.processID,
                 handovers: handovers(services, identity, endOthers),
-                logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) }
-            ) { () throws(KeychainFailure) in
-                try use.keychain().with(entitlements: entitlements, prompter: prompter, requester: requester)
-            }
+                logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) },
+                ProgramKeychain(use, identity, entitlements, prompter, requester: identity.requester(ofProcess: peer.processID)))
             switch try performCalls(&buffer, handler, prompter, services) {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)
@@ -262,7 +233,7 @@ final class ServedConnection: Sendable {
         let observation: any ChangeObservation
         do throws(KeychainFailure) {
             // On the keychain that all programs of the user share, which is watched once for all of them.
-            observation = try use.keychain().observeChanges { [channel] in
+            observation = try use.begin().keychain.observeChanges { [channel] in
                 // A program that does not read its events has enough of them already: each stands for all changes until it is read.
                 try? channel.send(Message(.event), until: .now)
             }

@@ -9,7 +9,7 @@ internal import Synchronization
 /// A keychain gets here by its adoption, and is used by programs whose signposts name it.
 final class UserKeychains: Sendable {
     private struct Entry {
-        let keychain: LocalKeychain
+        let used: UsedKeychain
         var connectionCount = 0
         /// The identifier of the store, once a program has named it.
         var storeID: StoreID?
@@ -49,13 +49,13 @@ final class UserKeychains: Sendable {
     /// `storeID` is the store that the program's signpost names, if it has one. Throws `.notAvailable` for another store or none, with the cause
     /// `.notKept`, while the keychain is handed over, for a user that the machine does not know, because a process of a container may have any
     /// number, and if the user database cannot be read.
-    func beginUse(ofUser user: UInt32, storeID: StoreID?) throws(KeychainFailure) -> LocalKeychain {
+    func beginUse(ofUser user: UInt32, storeID: StoreID?) throws(KeychainFailure) -> UsedKeychain {
         // Otherwise any program could make a keychain here, and nothing else would use it.
         guard let storeID else { throw Self.notKept }
-        let keychain = try beginUse(ofUser: user)
+        let used = try beginUse(ofUser: user)
         do throws(KeychainFailure) {
-            try requireUsable(keychain, ofUser: user, storeID: storeID)
-            return keychain
+            try requireUsable(used.keychain, ofUser: user, storeID: storeID)
+            return used
         } catch {
             endUse(ofUser: user)
             throw error
@@ -91,17 +91,19 @@ final class UserKeychains: Sendable {
             cause: .notKept)
     }
 
-    private func beginUse(ofUser user: UInt32) throws(KeychainFailure) -> LocalKeychain {
+    private func beginUse(ofUser user: UInt32) throws(KeychainFailure) -> UsedKeychain {
         try waitForHandover { state.withLock { !$0.inHandover.contains(user) } }
         let known = state.withLock { state in state.inHandover.contains(user) ? nil : Self.use(user, &state) }
         if let known { return known }
         try Accounts.requireInDatabase(user)
-        let made = LocalKeychain(
-            configuration: configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind"))
+        let made = UsedKeychain(
+            keychain: LocalKeychain(
+                configuration: configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind")),
+            grants: UserGrants(inDirectory: "\(directory)/\(user)"))
         return try state.withLock { state throws(KeychainFailure) in
             if state.inHandover.contains(user) { throw Self.inHandover }
             if let known = Self.use(user, &state) { return known }
-            state.entries[user] = Entry(keychain: made, connectionCount: 1)
+            state.entries[user] = Entry(used: made, connectionCount: 1)
             state.used.insert(user)
             return made
         }
@@ -118,7 +120,7 @@ final class UserKeychains: Sendable {
         }
         // Before as well, so that a user without a keychain takes no place among the open ones.
         try requireInUse()
-        let keychain = try beginUse(ofUser: user)
+        let keychain = try beginUse(ofUser: user).keychain
         defer { endUse(ofUser: user) }
         // A handover may have ended meanwhile. From here on none can begin.
         try requireInUse()
@@ -145,10 +147,10 @@ final class UserKeychains: Sendable {
         }
     }
 
-    private static func use(_ user: UInt32, _ state: inout State) -> LocalKeychain? {
+    private static func use(_ user: UInt32, _ state: inout State) -> UsedKeychain? {
         state.unused.removeAll { $0 == user }
         state.entries[user]?.connectionCount += 1
-        return state.entries[user]?.keychain
+        return state.entries[user]?.used
     }
 
     func endUse(ofUser user: UInt32) {
@@ -159,14 +161,14 @@ final class UserKeychains: Sendable {
             guard state.entries[user]?.connectionCount == 0 else { return }
             state.unused.append(user)
             guard state.unused.count > Self.largestUnusedCount else { return }
-            closed = state.entries.removeValue(forKey: state.unused.removeFirst())?.keychain
+            closed = state.entries.removeValue(forKey: state.unused.removeFirst())?.used.keychain
         }
         withExtendedLifetime(closed) {}
     }
 
     /// Returns the memory of the keychains that were not used since the last call to the system.
     func releaseUnusedMemory() {
-        let keychains = state.withLock { $0.entries.values.map(\.keychain) }
+        let keychains = state.withLock { $0.entries.values.map(\.used.keychain) }
         // Each of them, not the first one only.
         let releasedCount = keychains.count { $0.releaseMemoryIfUnused() }
         if releasedCount > 0 { CurrentProcess.returnFreeMemory() }
@@ -201,7 +203,7 @@ final class UserKeychains: Sendable {
             let isFree = state.withLock { state in
                 guard state.entries[user]?.connectionCount ?? 0 == 0 else { return false }
                 state.unused.removeAll { $0 == user }
-                closed = state.entries.removeValue(forKey: user)?.keychain
+                closed = state.entries.removeValue(forKey: user)?.used.keychain
                 return true
             }
             withExtendedLifetime(closed) {}
@@ -222,7 +224,7 @@ final class UserKeychains: Sendable {
         switch kept {
         case .nothing, .incomplete: return (kept, nil)
         case .inUse, .prepared, .releasing:
-            let keychain = try beginUse(ofUser: user)
+            let keychain = try beginUse(ofUser: user).keychain
             defer { endUse(ofUser: user) }
             return (kept, try keychain.storeID())
         }

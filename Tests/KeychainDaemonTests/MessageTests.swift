@@ -53,7 +53,7 @@ struct MessageTests {
         }
     }
 
-    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, 111, 115, UInt16.max])
+    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, 111, 115, 127, 132, UInt16.max])
     func unknownOperation(operation: UInt16) {
         #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: operation, body: [0, 0])) }
     }
@@ -230,7 +230,13 @@ enum Samples {
         .watchSessions, .lockWithSession(user: 1_000), .lockWithSession(user: nil), .agentProgram, .showPrompts(process: nil),
         .showPrompts(process: 7), .answer(.secret(secret("swordfish"))), .answer(.empty), .answer(.refused(.promptUnavailable("why"))),
         .answer(.refused(.canceled)), .answer(.refused(.timedOut)), .answer(.refused(.failed("why"))),
+        .requestAccess(group: "group:example"), .grants, .grant(program: "program:/usr/bin/a", group: "group:example"),
+        .revoke(program: "snap:a", group: "b"),
     ]
+
+    private static let grants = ["program:/usr/bin/a", "flatpak:org.example.App"].compactMap {
+        try? AccessGrant(program: $0, group: "group:example", grantedAtSeconds: 1)
+    }
 
     private static let removal = PasscodeRemoval(items: [
         PasscodeRemoval.Item(id: identifier, name: PasscodeRemoval.Name(service: "service", account: "account")),
@@ -251,6 +257,7 @@ enum Samples {
                 PresenceQuestion(
                     secret: .newApplicationPassword, requester: "a program", purpose: "store", reason: "Ünlock", cancelTitle: "No",
                     triesLeft: 2, timeoutSeconds: 9)),
+            .grants([]), .grants(grants),
             .sessionStatus(SessionStatus(state: .neverUnlocked, isPasscodeSet: true, holder: .kernelKeyring, autoLock: nil)),
             .sessionStatus(SessionStatus(state: .locked, isPasscodeSet: true, holder: .kernelKeyringOfUserNamespace, autoLock: .never)),
             .sessionStatus(SessionStatus(state: .unlocked, isPasscodeSet: false, holder: .processMemory, autoLock: .standard)),

@@ -24,6 +24,7 @@ struct MessageVectorTests {
         let identify: [Hexadecimal]
         let nonce: Hexadecimal
         let signpost: SignpostFile
+        let grants: Hexadecimal
         let requests: [Case]
         let replies: [Case]
     }
@@ -79,6 +80,20 @@ struct MessageVectorTests {
         #expect(Signpost(bytes + bytes) == nil)
     }
 
+    @Test("The file of grants, of which no part alone is accepted")
+    func grants() throws {
+        let bytes = vectors.grants.bytes
+        let grants = try #require(AccessGrants(bytes))
+        #expect(grants.encoded == bytes)
+        #expect(grants.all.map(\.program) == ["program:/usr/bin/evolution", "flatpak:org.example.App"])
+        #expect(grants.all.map(\.group) == ["group:kc-demo", "program:/usr/local/bin/deploy"])
+        #expect(grants.all.map(\.grantedAtSeconds) == [817_776_000, 817_776_001])
+        for count in bytes.indices { #expect(AccessGrants(Array(bytes.prefix(count))) == nil) }
+        #expect(AccessGrants(bytes + bytes) == nil)
+        #expect(AccessGrants(Array("keychaind grants 2\nend\n".utf8)) == nil)
+        #expect(AccessGrants(Array("keychaind grants 1\nend\n".utf8)) == AccessGrants())
+    }
+
     @Test("Requests are read, and written as the same packets")
     func requests() throws {
         for vector in vectors.requests {
@@ -125,6 +140,10 @@ struct MessageVectorTests {
         case ("a different file", .setReleasedAside): true
         case ("an adoption that failed", .abandonAdoption): true
         case ("a watch", .watchSessions): true
+        case ("a request for access", .requestAccess(let group)): group == "group:kc-demo"
+        case ("all grants", .grants): true
+        case ("a grant", .grant(let program, let group)): program == "program:/usr/bin/evolution" && group == "group:kc-demo"
+        case ("a revocation", .revoke(let program, let group)): program == "flatpak:org.example.App" && group == "group:kc-demo"
         case ("an agent", .showPrompts(let process)): process == 65_534
         case ("a passcode", .answer(.secret(let passcode))): passcode.secret.byteCount == 9
         case ("no prompt", .answer(.refused(let refusal))): refusal == .promptUnavailable("no terminal")
@@ -154,6 +173,8 @@ struct MessageVectorTests {
                 == PresenceQuestion(
                     secret: .applicationPassword, requester: "/usr/bin/gh (process 7)", purpose: "read an item that you protected",
                     reason: "Ünlock", triesLeft: 2, timeoutSeconds: 60)
+        case ("grants", .grants(let grants)):
+            grants.map(\.program) == ["program:/usr/bin/evolution"] && grants.map(\.grantedAtSeconds) == [817_776_000]
         case ("a path", .path(let path)): path == "/var/lib/keychain/1000.aside-1"
         case ("in three packets", .items(let items)): items.first?.secret?.count == 150_000
         default: false

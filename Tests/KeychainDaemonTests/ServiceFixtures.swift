@@ -18,11 +18,14 @@ final class InProcessService: Sendable {
     private let directory: TemporaryDirectory
 
     convenience init(
-        _ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test"), accounts: Accounts = Accounts(), agents: Agents? = nil
+        _ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test"), accounts: Accounts = Accounts(),
+        agents: Agents? = nil,
+        grants: UserGrants? = nil
     ) throws {
         try self.init(
             SharedServices(
-                beginUse: { _, _ in keychain }, endUse: { _ in }, identify: { _, declared in (identity, declared) }, accounts: accounts,
+                beginUse: { _, _ in UsedKeychain(keychain: keychain, grants: grants) }, endUse: { _ in },
+                identify: { _, declared in (identity, declared) }, accounts: accounts,
                 agents: agents))
     }
 
@@ -45,7 +48,10 @@ final class InProcessService: Sendable {
 
     private struct NoThread: Error {}
 
-    deinit { service.end() }
+    deinit { end() }
+
+    /// Ends the service soon, after the requests that it has received.
+    func end() { service.end() }
 
     /// A client, which keeps the service running.
     func client(_ identifier: String = "app", storeID: StoreID? = nil, launcher: (any AgentLauncher)? = nil) -> DaemonKeychain {

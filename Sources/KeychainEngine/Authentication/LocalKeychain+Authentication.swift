@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import Keybag
-internal import KeychainCore
+package import KeychainCore
 internal import Synchronization
 
 /// Calls that may have to ask a person for the passcode or an application password.
@@ -64,6 +64,15 @@ extension LocalKeychain {
     }
 
     // MARK: The passcode
+
+    /// Asks a person for the passcode, whatever was entered before.
+    ///
+    /// Throws `.authFailed` with the refusal `.passcodeNotSet` without a passcode.
+    package func requirePasscode(for action: AuthenticatedAction) throws(KeychainFailure) {
+        let context = AuthenticationContext()
+        defer { context.invalidate() }
+        try releasePresence(for: [], action, Authentication(context: context), in: context)
+    }
 
     /// Asks for the passcode and stores the keys that it releases in the context.
     func releasePresence(
@@ -214,6 +223,10 @@ private struct PasswordAttempts {
 /// The action that a person authorizes.
 package enum AuthenticatedAction: Hashable, Sendable {
     case read, add, change, delete, evaluate
+    /// To read the items of another program's access group, until the program ends.
+    case readGroup(String)
+    /// To let a program read the items of another one's access group, until that is revoked.
+    case grant(program: String, group: String)
 
     /// The text after the name of the program and "wants to".
     var purpose: String {
@@ -223,6 +236,8 @@ package enum AuthenticatedAction: Hashable, Sendable {
         case .change: "change an item that you protected"
         case .delete: "delete an item that you protected"
         case .evaluate: "make sure that it is you"
+        case .readGroup(let group): "read all items of the access group '\(group)' of another program"
+        case .grant(let program, let group): "let '\(program)' read all items of the access group '\(group)'"
         }
     }
 }

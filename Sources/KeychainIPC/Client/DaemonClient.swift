@@ -17,6 +17,8 @@ package final class DaemonClient: Sendable {
     /// The authentication contexts that keychaind has counterparts of.
     private let contexts = LockedValue<Set<Identifier128>>([])
     private let agent: AgentUse?
+    /// Whether the program has access on its connection that another one would not have.
+    private let needsPresentConnection = LockedValue(false)
 
     /// Creates the client of a program that declares `entitlements`, and whose signpost names `storeID`.
     ///
@@ -99,7 +101,22 @@ package final class DaemonClient: Sendable {
 
     private func checkOut(until deadline: Deadline) throws(KeychainFailure) -> DaemonConnection {
         if let connection = idle.withLock({ $0.popLast() }) { return connection }
+        if needsPresentConnection.withLock(\.self) {
+            // On another one, the items of the group would seem to be missing.
+            throw KeychainFailure(
+                .notAvailable, "keychaind has ended the connection on which this program could read the items of another one",
+                cause: .missing)
+        }
         return try connect(until: min(deadline, .after(seconds: Self.connectionTimeoutSeconds)))
+    }
+
+    /// Lets this program read the items of another program's access group, if a person agrees, until the connection ends.
+    ///
+    /// For a program that calls from one thread: each further call uses this connection, or fails.
+    func requestAccess(to group: String) throws(KeychainFailure) {
+        idle.withLock { $0.removeAll() }
+        guard case .done = try reply(to: .requestAccess(group: group)) else { throw KeychainFailure(.malformed, isOutcomeUnknown: true) }
+        needsPresentConnection.withLock { $0 = true }
     }
 
     private func checkIn(_ connection: DaemonConnection) {
@@ -197,6 +214,8 @@ extension Call {
         case .agentProgram: true
         // Agents send these.
         case .showPrompts, .answer: false
+        case .grants: true
+        case .requestAccess, .grant, .revoke: false
         }
     }
 
@@ -210,6 +229,7 @@ extension Call {
         case .update(let request): request.authentication.timeoutSeconds
         case .delete(let request): request.authentication.timeoutSeconds
         case .authenticate(_, _, let authentication): authentication.timeoutSeconds
+        case .requestAccess, .grant: Authentication().timeoutSeconds
         // Waiting would keep the thread that releases a context.
         case .forgetContext: 1
         default: Self.standardTimeoutSeconds
@@ -235,6 +255,7 @@ extension Call {
         case .update(let request): request.authentication.mayAsk
         case .delete(let request): request.authentication.mayAsk
         case .authenticate(_, _, let authentication): authentication.mayAsk
+        case .requestAccess, .grant: true
         default: false
         }
     }

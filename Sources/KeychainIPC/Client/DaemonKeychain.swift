@@ -19,6 +19,26 @@ package final class DaemonKeychain: Sendable {
         return (connection.level, connection.accessGroups)
     }
 
+    /// Lets this program read the items of another program's access group until it ends, if a person agrees.
+    ///
+    /// Throws `.authFailed` with the refusal `.passcodeNotSet` without a passcode, and `.parameter` for a group that a prompt cannot show.
+    package func requestAccess(to group: String) throws(KeychainFailure) { try client.requestAccess(to: group) }
+
+    /// What programs may read because a person has granted it.
+    package func grants() throws(KeychainFailure) -> [AccessGrant] {
+        guard case .grants(let grants) = try client.reply(to: .grants) else { throw Self.unexpectedReply }
+        return grants
+    }
+
+    /// Lets a program read the items of another program's access group until that is revoked, if a person agrees.
+    ///
+    /// `program` is the access group of its own that the program has. Throws `.parameter` unless it is one, or if a prompt cannot show both,
+    /// `.duplicateItem` if it was granted before, and as `requestAccess`.
+    package func grant(program: String, group: String) throws(KeychainFailure) { try perform(.grant(program: program, group: group)) }
+
+    /// Takes a grant back, also from programs that run; throws `.itemNotFound` if there is none.
+    package func revoke(program: String, group: String) throws(KeychainFailure) { try perform(.revoke(program: program, group: group)) }
+
     /// Performs a call without a result.
     private func perform(_ call: Call, in context: AuthenticationContext? = nil) throws(KeychainFailure) {
         guard case .done = try client.reply(to: call, in: context) else { throw Self.unexpectedReply }

@@ -54,6 +54,13 @@ package enum Call: Sendable {
     case showPrompts(process: Int32?)
     /// The answer of the person to the question before.
     case answer(PromptAnswer)
+    /// Lets the program read the items of another program's access group on this connection, if a person agrees.
+    case requestAccess(group: String)
+    /// What programs may read because a person has granted it.
+    case grants
+    /// Lets a program read the items of an access group from now on, if a person agrees.
+    case grant(program: String, group: String)
+    case revoke(program: String, group: String)
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -91,6 +98,10 @@ package enum Call: Sendable {
         case .lockWithSession: 97
         case .agentProgram: 112
         case .showPrompts: 113
+        case .requestAccess: 128
+        case .grants: 129
+        case .grant: 130
+        case .revoke: 131
         case .answer: 114
         }
     }
@@ -209,7 +220,7 @@ extension MessageWriter {
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
         case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
-            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions, .agentProgram:
+            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions, .agentProgram, .grants:
             break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
@@ -244,6 +255,10 @@ extension MessageWriter {
         case .lockWithSession(let user): write(ifPresent: user) { writer, user in writer.write(user) }
         case .showPrompts(let process): write(ifPresent: process) { writer, process in writer.write(process) }
         case .answer(let answer): write(answer)
+        case .requestAccess(let group): write(group)
+        case .grant(let program, let group), .revoke(let program, let group):
+            write(program)
+            write(group)
         }
     }
 }
@@ -362,6 +377,10 @@ extension MessageReader {
         case 112: return .agentProgram
         case 113: return .showPrompts(process: try readIfPresent { reader throws(MalformedMessage) in try reader.readInt32() })
         case 114: return .answer(try readAnswer())
+        case 128: return .requestAccess(group: try readText())
+        case 129: return .grants
+        case 130: return .grant(program: try readText(), group: try readText())
+        case 131: return .revoke(program: try readText(), group: try readText())
         default: throw MalformedMessage()
         }
     }

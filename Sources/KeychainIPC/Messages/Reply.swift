@@ -58,6 +58,7 @@ package enum Reply: Sendable {
     case path(String)
     /// What an agent is to ask the person.
     case question(PresenceQuestion)
+    case grants([AccessGrant])
     case failure(KeychainFailure)
 }
 
@@ -109,6 +110,9 @@ extension MessageWriter {
         case .question(let question):
             write(9 as UInt8)
             write(question)
+        case .grants(let grants):
+            write(10 as UInt8)
+            write(grants)
         case .failure(let failure):
             write(255 as UInt8)
             write(failure)
@@ -158,6 +162,7 @@ extension MessageReader {
         case 7: return .rows(try readHandedOverRows(), isLast: try readFlag())
         case 8: return .path(try readText())
         case 9: return .question(try readQuestion())
+        case 10: return .grants(try readGrants())
         case 255: return .failure(try readFailure())
         default: throw MalformedMessage()
         }

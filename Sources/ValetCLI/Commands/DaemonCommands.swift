@@ -19,7 +19,7 @@ struct DaemonCommand: ParsableCommand {
 
     fileprivate static var client: DaemonClient {
         DaemonClient(
-            entitlements: Entitlements(applicationIdentifier: "valet"),
+            entitlements: Entitlements(applicationIdentifier: SelectedValet.ownApplication),
             connector: DaemonClient.connector(toSocketAt: DaemonClient.standardSocketPath))
     }
 

@@ -61,7 +61,7 @@ struct ExportCommand: ParsableCommand {
         let path = try output.map { path throws(CommandFailure) in
             try BackupPath.absolute(path, alternative: "use --output-fd 1 for standard output")
         }
-        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
+        let session = try CommandSession.reading(selected, passcode: passcode.read())
         if let path {
             try session.perform { try session.keychain.requireWritable(path) }
             guard force || !FileSystem.exists(path) else { throw BackupFailure.alreadyExists(path) }

@@ -38,7 +38,7 @@ struct GetCommand: ParsableCommand {
         let outputPath = try output.map { path throws(CommandFailure) in
             try BackupPath.absolute(path, alternative: "omit --output: standard output is the default")
         }
-        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
+        let session = try CommandSession.reading(selected, passcode: passcode.read())
         if let outputPath { try session.perform { try session.keychain.requireWritable(outputPath) } }
         var secret: Data
         do throws(CommandFailure) {
@@ -95,7 +95,7 @@ struct ExistsCommand: ParsableCommand {
 
     func run() throws {
         let selected = try selection.resolve()
-        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
+        let session = try CommandSession.reading(selected, passcode: passcode.read())
         let exists = try session.perform { try selected.valet.containsObject(forKey: key) }
         if !exists { throw ExitCode(ExitStatus.notFound.rawValue) }
     }

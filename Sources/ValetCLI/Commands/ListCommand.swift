@@ -31,7 +31,7 @@ struct ListCommand: ParsableCommand {
         let selected = try selection.resolve()
         let reason = try reason.text(for: selected)
         let valet = try selected.requireListable()
-        let session = try CommandSession(selected.entitlements, passcode: passcode.read())
+        let session = try CommandSession.reading(selected, passcode: passcode.read())
         let list = try session.perform { try valet.keyList(userPrompt: reason, isComplete: false) }
         if list.unnamedCount > 0 { WarningLog.add(ItemListing.unnamedItems(list.unnamedCount) + "; not shown") }
         guard json || StandardOutput.isTerminal else { return try StandardOutput.write(Data(ItemListing.lines(list.keys).utf8)) }

@@ -75,7 +75,7 @@ struct RunCommand: ParsableCommand {
         let lines = try fileLines()
         // Created before the keychain is opened, so that they get the lowest numbers.
         let files = try fd.map { _ in try sealedMemory { () throws(Errno) in try SealedMemoryFile() } }
-        let session = try CommandSession(selected.entitlements, passcode: passcode)
+        let session = try CommandSession.reading(selected, passcode: passcode)
         for (assignment, file) in zip(fd, files) {
             let secret = try secret(of: assignment, selected, session, reason)
             try sealedMemory { () throws(Errno) in try file.fill(with: secret) }

@@ -147,13 +147,13 @@ struct PlaceDescription {
     private static let ownTemplates = templates { cloud, accessibility, enclave in
         try? SelectedValet(
             identifier: placeholder, accessibility: accessibility, group: nil, isCloud: cloud, isExplicit: false, enclave: enclave,
-            application: "valet")
+            application: SelectedValet.ownApplication)
     }
 
     private static let groupTemplates = templates { cloud, accessibility, enclave in
         try? SelectedValet(
             identifier: nil, accessibility: accessibility, group: "prefix.\(placeholder)", isCloud: cloud, isExplicit: false,
-            enclave: enclave, application: "valet")
+            enclave: enclave, application: SelectedValet.ownApplication)
     }
 
     private static let placeholder = "{}"

@@ -6,6 +6,9 @@ import Valet
 
 /// The valet that a command works on, and the program that owns its items.
 struct SelectedValet {
+    /// The application identifier of this command, for which keychaind may give it another group.
+    static let ownApplication = "valet"
+
     let valet: any ValetProtocol
     let accessibility: AccessibilityOption
     /// The application identifier of the program.

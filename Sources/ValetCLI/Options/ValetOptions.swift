@@ -57,7 +57,8 @@ struct ValetOptions: ParsableArguments {
         return try SelectedValet(
             identifier: identifier ?? (usesIdentifier ? defaults.identifier : nil),
             accessibility: chosen ?? .whenUnlocked,
-            group: group, isCloud: cloud, isExplicit: explicit, enclave: enclave, application: app ?? defaults.application ?? "valet"
+            group: group, isCloud: cloud, isExplicit: explicit, enclave: enclave,
+            application: app ?? defaults.application ?? SelectedValet.ownApplication
         )
     }
 

@@ -66,7 +66,8 @@ final class ServedKeychain: Sendable {
     init(_ keychain: LocalKeychain) throws {
         directory = try TemporaryDirectory(inMemory: true)
         let services = SharedServices(
-            beginUse: { _, _ in keychain }, endUse: { _ in }, identify: { _, declared in (.programGroup("test"), declared) })
+            beginUse: { _, _ in UsedKeychain(keychain: keychain) }, endUse: { _ in },
+            identify: { _, declared in (.programGroup("test"), declared) })
         service = try Service(services, PacketListener(at: directory.path + "/socket"))
         client = DaemonKeychain(
             DaemonClient(entitlements: keychain.entitlements, connector: DaemonClient.connector(toSocketAt: directory.path + "/socket")))

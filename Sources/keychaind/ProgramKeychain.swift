@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import KeychainCore
+internal import KeychainEngine
+internal import KeychainIPC
+internal import KeychainPeers
+
+/// The keychain of a user, and what a person has let programs read in it.
+struct UsedKeychain: Sendable {
+    let keychain: LocalKeychain
+    /// Nil if nothing can be granted.
+    var grants: UserGrants?
+}
+
+/// The use of a keychain by a connection, from the first call that needs it until the connection has ended.
+final class KeychainUse {
+    private let services: SharedServices
+    private let userID: UInt32
+    private let storeID: StoreID?
+    private var used: UsedKeychain?
+
+    init(_ services: SharedServices, userID: UInt32, storeID: StoreID?) {
+        self.services = services
+        self.userID = userID
+        self.storeID = storeID
+    }
+
+    func begin() throws(KeychainFailure) -> UsedKeychain {
+        if let used { return used }
+        let begun = try services.beginUse(userID, storeID)
+        used = begun
+        return begun
+    }
+
+    deinit {
+        guard used != nil else { return }
+        used = nil
+        services.endUse(userID)
+    }
+}
+
+/// The keychain as the program of a connection may use it, and the calls about access to the items of other programs.
+final class ProgramKeychain {
+    private let use: KeychainUse
+    private let identity: PeerIdentity
+    private let entitlements: Entitlements
+    private let prompter: AgentPrompter?
+    private let requester: String
+    /// The groups that a person lets the program read until the connection ends.
+    private var requestedGroups: [String] = []
+    private var made: (keychain: LocalKeychain, grantsVersion: Int)?
+
+    init(_ use: KeychainUse, _ identity: PeerIdentity, _ entitlements: Entitlements, _ prompter: AgentPrompter?, requester: String) {
+        self.use = use
+        self.identity = identity
+        self.entitlements = entitlements
+        self.prompter = prompter
+        self.requester = requester
+    }
+
+    /// Throws `.notAvailable` if the grants of the program cannot be read: the items that it may read would seem to be missing.
+    func keychain() throws(KeychainFailure) -> LocalKeychain {
+        let used = try use.begin()
+        let version = used.grants?.version ?? 0
+        if let made, made.grantsVersion == version { return made.keychain }
+        let granted = if let name = identity.name, let grants = used.grants { try grants.all().groups(ofProgram: name) } else { [String]() }
+        let keychain = used.keychain.with(
+            entitlements: entitlements.reading(granted + requestedGroups), prompter: prompter, requester: requester)
+        made = (keychain, version)
+        return keychain
+    }
+
+    /// Performs a call about the access to the items of other programs; returns nil if it is another one.
+    func perform(_ call: Call) throws(KeychainFailure) -> Reply? {
+        switch call {
+        case .requestAccess(let group):
+            _ = try grants()
+            try AccessGrant.requireGrantable(group)
+            try keychain().requirePasscode(for: .readGroup(group))
+            requestedGroups.append(group)
+            made = nil
+        case .grants: return .grants(try grants().all().all)
+        case .grant(let program, let group):
+            let grants = try grants()
+            guard PeerIdentity(name: program) != nil else {
+                throw KeychainFailure(
+                    .parameter,
+                    "'\(program)' is not the name of a program: it begins with program:/, group:, flatpak:, or snap:")
+            }
+            // Before the person is asked.
+            _ = try AccessGrant(program: program, group: group, grantedAtSeconds: 0)
+            try keychain().requirePasscode(for: .grant(program: program, group: group))
+            try grants.add(program: program, group: group)
+        case .revoke(let program, let group): try grants().remove(program: program, group: group)
+        default: return nil
+        }
+        return .done
+    }
+
+    private func grants() throws(KeychainFailure) -> UserGrants {
+        if case .sandboxed = identity {
+            throw KeychainFailure(.missingEntitlement, "a program in a sandbox reads no items of other programs, and grants nothing")
+        }
+        guard let grants = try use.begin().grants else { throw KeychainFailure(.notAvailable, "this service grants nothing") }
+        return grants
+    }
+}
