@@ -42,17 +42,16 @@ final class ServedConnection: Sendable {
 
     private let channel: MessageChannel
     private let peer: PacketSocket.ProcessIdentity
-    /// Shared by the connections of one user, so that these do not use up the memory with large requests.
-    private let largeMessages: TimedLock
+    private let limits: UserLimits
     private let state = Mutex(Use.busy)
 
     /// Throws if the kernel does not name the process at the other end, or if this process cannot see it.
-    init(_ socket: consuming PacketSocket, largeMessages: (_ userID: UInt32) -> TimedLock) throws(Errno) {
+    init(_ socket: consuming PacketSocket, limits: (_ userID: UInt32) -> UserLimits) throws(Errno) {
         let peer = try socket.peer()
         // A process in a foreign namespace has the number 0, as all others there.
         guard peer.processID > 0 else { throw .notPermitted }
         self.peer = peer
-        self.largeMessages = largeMessages(peer.userID)
+        self.limits = limits(peer.userID)
         channel = MessageChannel(socket)
     }
 
@@ -211,6 +210,12 @@ final class ServedConnection: Sendable {
                 try handler.sendRows { response throws(MessageChannel.Failure) in try send(response) }
                 continue
             }
+            let weight = request.call.searchWeight
+            if let weight, !limits.searches.begin(weight: weight) {
+                try send(Response(.failure(KeychainFailure(.notAvailable, "the programs of the user search too much", cause: .busy))))
+                continue
+            }
+            defer { if let weight { limits.searches.end(weight: weight) } }
             prompter?.prepare(asksOwnAgentsOnly: request.asksOwnAgentsOnly)
             let response = handler.response(to: request)
             defer {
@@ -295,7 +300,7 @@ final class ServedConnection: Sendable {
         _ buffer: inout MessageChannel.Buffer, limit: Int, until deadline: Deadline,
         onPacket: (PacketSocket.ProcessIdentity) -> Void = { _ in }
     ) throws(MessageChannel.Failure) -> Message? {
-        try channel.receive(&buffer, limit: limit, until: deadline, largeMessages: largeMessages) { sender in
+        try channel.receive(&buffer, limit: limit, until: deadline, largeMessages: limits.largeRequests) { sender in
             onPacket(sender)
             return sender.processID == peer.processID
         }

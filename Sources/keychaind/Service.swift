@@ -19,7 +19,7 @@ final class Service: Sendable {
     /// Those of users of whom it is not known whether they have an account count together, with the user nil: looking for an account may take time.
     private let connections = Mutex<[UInt32?: [ServedConnection]]>([:])
     /// By user, as the connections.
-    private let largeMessages = Mutex<[UInt32?: TimedLock]>([:])
+    private let limits = Mutex<[UInt32?: UserLimits]>([:])
 
     init(_ services: SharedServices, _ listener: consuming PacketListener) throws(Errno) {
         self.services = services
@@ -65,10 +65,10 @@ final class Service: Sendable {
         do throws(Errno) {
             connection = try ServedConnection(socket) { userID in
                 let user = services.accounts.isKnown(userID) ? userID : nil
-                return largeMessages.withLock { locks in
-                    let lock = locks[user] ?? TimedLock()
-                    locks[user] = lock
-                    return lock
+                return limits.withLock { limits in
+                    let ofUser = limits[user] ?? UserLimits()
+                    limits[user] = ofUser
+                    return ofUser
                 }
             }
         } catch {

@@ -52,6 +52,60 @@ struct DaemonKeychainTests {
         #expect(found.map(\.secret) == [value])
     }
 
+    @Test(
+        "A search for all values is performed alone, and keeps others waiting until its program has received them or has ended",
+        arguments: [true, false])
+    func searches(ends: Bool) throws {
+        let service = try InProcessService(try InMemoryKeychain().keychain)
+        let client = service.client()
+        let value = Data(repeating: 7, count: 2 << 20)
+        _ = try client.add(AddRequest(itemClass: .genericPassword, secret: value))
+        func search(limit: Int?) throws -> RawConnection {
+            let connection = try RawConnection(service.path)
+            try connection.identify()
+            let request = MatchRequest(query: ItemQuery(itemClass: .genericPassword), limit: limit, includesSecrets: true)
+            try connection.send(Request(.copyMatching(request)).message)
+            return connection
+        }
+        func receive(from connection: RawConnection) throws -> Int {
+            var assembly = MessageAssembly(limit: 3 << 20)
+            while let packet = try connection.receive() {
+                if let message = try assembly.add(packet[...]) { return message.body.count }
+            }
+            return 0
+        }
+        let all = try search(limit: nil)
+        #expect(waitUntil { all.socket.isReadable })
+        let one = try search(limit: 1)
+        // Other calls are performed meanwhile.
+        for _ in 0..<100 { _ = try client.sessionStatus() }
+        let hasReply = one.socket.isReadable
+        #expect(!hasReply)
+        if ends { all.socket.shutDown() } else { #expect(try receive(from: all) > value.count) }
+        #expect(try receive(from: one) > value.count)
+    }
+
+    @Test("Searches wait for their turn in order")
+    func searchLimit() {
+        let limit = SearchLimit()
+        for _ in 0..<SearchLimit.capacity { #expect(limit.begin(weight: 1)) }
+        let order = Mutex<[Int]>([])
+        for (number, weight) in [SearchLimit.capacity, 1, 1].enumerated() {
+            let isStarted = BackgroundThread.start {
+                #expect(limit.begin(weight: weight))
+                order.withLock { $0.append(number) }
+            }
+            #expect(isStarted)
+            #expect(waitUntil { limit.waitingCount == number + 1 })
+        }
+        for _ in 1..<SearchLimit.capacity { limit.end(weight: 1) }
+        #expect(order.withLock { $0 } == [])
+        limit.end(weight: 1)
+        #expect(waitUntil { order.withLock { $0 } == [0] && limit.waitingCount == 2 })
+        limit.end(weight: SearchLimit.capacity)
+        #expect(waitUntil { order.withLock { $0.sorted() } == [0, 1, 2] })
+    }
+
     @Test("The reply to an addition has no copy of the secret")
     func addition() throws {
         let service = try InProcessService(try InMemoryKeychain().keychain)
