@@ -35,15 +35,26 @@ package enum EntitlementsFile {
         return try entitlements(in: Data(contents), ofFile: path, defaultIdentifier: defaultIdentifier)
     }
 
-    /// Reads the entitlements that root has registered for a program.
+    /// Reads the entitlements that root has registered for programs, and the paths of their files: none for a program with a group of its own.
     ///
     /// Throws `.missingEntitlement` if the file is absent, unreadable, or invalid, or if others than root can change it.
-    package static func registration(atPath path: String, defaultIdentifier: String) throws(KeychainFailure) -> Entitlements {
-        guard let entitlements = try entitlementsIfPresent(atPath: path, defaultIdentifier: defaultIdentifier, owner: .root) else {
+    package static func registration(
+        atPath path: String, defaultIdentifier: String
+    ) throws(KeychainFailure) -> (entitlements: Entitlements, programPaths: [String]) {
+        guard let contents = try contents(ofFile: path, "the entitlements file", owner: .root) else {
             throw failure("the entitlements file \(path) does not exist", path)
         }
-        return entitlements
+        let data = Data(contents)
+        let entitlements = try entitlements(in: data, ofFile: path, defaultIdentifier: defaultIdentifier)
+        let paths = try list(programsKey, in: entries(in: data, path), path)
+        guard paths.allSatisfy({ $0.hasPrefix("/") }) else {
+            throw failure("'\(programsKey)' in \(path) must be absolute paths", path, .invalidEntry(programsKey))
+        }
+        return (entitlements, paths)
     }
+
+    /// Ours: Apple's entitlements are part of the program.
+    private static let programsKey = "keychain-programs"
 
     /// Reads a file; nil only if it is proved absent.
     ///

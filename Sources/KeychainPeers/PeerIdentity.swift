@@ -43,14 +43,13 @@ package enum PeerIdentity: Hashable, Sendable {
                 applicationIdentifier: "", keychainAccessGroups: sandbox.accessGroup.map { [$0] } ?? [],
                 origin: "keychaind, which gives a program in a sandbox the group of its application")
         case .anyProgram, .program:
-            let own = ownGroup
+            let own = ownGroups(registrations)
             let isAvailable = { (group: String) in
-                own.map { $0.utf8.elementsEqual(group.utf8) } ?? false
-                    || !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group)
+                own.contains(where: group.hasSameBytes) || !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group)
             }
             var groups = declared.accessGroups.filter(isAvailable)
             // After those that it declares: the default group stays that of the items that the program has stored before it was verified.
-            if let own, !declared.isAppClip { groups.append(own) }
+            if !declared.isAppClip { groups += own }
             return Entitlements(
                 applicationIdentifier: isAvailable(declared.applicationIdentifier) ? declared.applicationIdentifier : "",
                 keychainAccessGroups: groups, isAppClip: declared.isAppClip,
@@ -81,23 +80,32 @@ package enum PeerIdentity: Hashable, Sendable {
         }
     }
 
+    /// The access groups that the program has because its file is known: those that root has registered for it, and that of its path.
+    private func ownGroups(_ registrations: ProgramRegistrations) -> [String] {
+        guard case .program(let path) = self, let ownGroup else { return [] }
+        return (registrations.entitlements(ofProgramAt: path)?.accessGroups ?? []) + [ownGroup]
+    }
+
     /// The access group that only this program has; nil without one.
     private var ownGroup: String? { if case .program(let path) = self { Self.programPrefix + path } else { nil } }
 
-    /// Throws if the program declares the group of a verified program, and is not that program as far as is known.
+    /// Throws if the program declares a group of verified programs, and is not one of these as far as is known.
     ///
     /// Otherwise it would not find the items that it has there, and its new ones would be stored where all programs of the user find them.
-    package func requireGroups(of declared: Entitlements, _ facts: PeerFacts) throws(KeychainFailure) {
+    package func requireGroups(
+        of declared: Entitlements, _ facts: PeerFacts, registrations: ProgramRegistrations
+    ) throws(KeychainFailure) {
         if case .programGroup = self { return }
-        let own = ownGroup
-        let foreign = declared.accessGroups.first {
-            $0.utf8.starts(with: Self.programPrefix.utf8) && !$0.utf8.elementsEqual((own ?? "").utf8)
+        let own = ownGroups(registrations)
+        let foreign = declared.accessGroups.first { group in
+            (group.utf8.starts(with: Self.programPrefix.utf8) || registrations.containsForPaths(group))
+                && !own.contains(where: group.hasSameBytes)
         }
         guard let foreign else { return }
         guard let program = facts.program else {
             throw KeychainFailure(
                 .notAvailable,
-                "the access group '\(foreign)' is that of a verified program, and keychain-peer does not answer, which verifies it"
+                "the access group '\(foreign)' is that of verified programs, and keychain-peer does not answer, which verifies them"
             )
         }
         let reason: String
@@ -107,7 +115,8 @@ package enum PeerIdentity: Hashable, Sendable {
             reason = error.description
         }
         throw KeychainFailure(
-            .missingEntitlement, "the access group '\(foreign)' is that of one program, and this program is not known to be it: \(reason)")
+            .missingEntitlement,
+            "the access group '\(foreign)' is that of verified programs, and this program is not known to be one of these: \(reason)")
     }
 
     private static let programPrefix = "program:"
@@ -119,25 +128,39 @@ package enum PeerIdentity: Hashable, Sendable {
     package static func isReserved(_ group: String) -> Bool { reservedPrefixes.contains { group.utf8.starts(with: $0.utf8) } }
 }
 
-/// What root has registered: the entitlements of the programs with a group of their own.
+/// What root has registered: the entitlements of programs with a group of their own, and of programs at certain paths.
 package struct ProgramRegistrations: Hashable, Sendable {
     private let registered: [String: Entitlements]
+    private let byPath: [String: Entitlements]
     private let groups: Set<[UInt8]>
+    private let groupsOfPaths: Set<[UInt8]>
 
-    /// - Parameter registered: The entitlements by the name of the program's group.
-    package init(_ registered: [String: Entitlements] = [:]) {
+    /// - Parameters:
+    ///   - registered: The entitlements by the name of the program's group.
+    ///   - byPath: The entitlements by the path of the program's file.
+    package init(_ registered: [String: Entitlements] = [:], byPath: [String: Entitlements] = [:]) {
         self.registered = registered
-        groups = registered.values.reduce(into: []) { groups, entitlements in
-            for group in entitlements.accessGroups { groups.insert(Array(group.utf8)) }
-        }
+        self.byPath = byPath
+        groupsOfPaths = Self.groups(of: byPath)
+        groups = Self.groups(of: registered).union(groupsOfPaths)
+    }
+
+    private static func groups(of registered: [String: Entitlements]) -> Set<[UInt8]> {
+        Set(registered.values.flatMap { entitlements in entitlements.accessGroups.map { Array($0.utf8) } })
     }
 
     package func entitlements(ofGroup name: String) -> Entitlements? { registered[name] }
+
+    /// The entitlements of the program that is known by its file at a path.
+    package func entitlements(ofProgramAt path: String) -> Entitlements? { byPath[path] }
 
     /// Whether an access group belongs to a registered program.
     ///
     /// Compares bytes, as a keychain does.
     package func contains(_ accessGroup: String) -> Bool { groups.contains(Array(accessGroup.utf8)) }
+
+    /// Whether an access group belongs to programs that are known by their files.
+    package func containsForPaths(_ accessGroup: String) -> Bool { groupsOfPaths.contains(Array(accessGroup.utf8)) }
 
     /// The access group of a program with a group of its own that registers none.
     package static func standardAccessGroup(ofGroup name: String) -> String { PeerIdentity.groupPrefix + name }

@@ -70,7 +70,7 @@ struct Keychaind: ParsableCommand {
             identify: { facts, declared throws(KeychainFailure) in
                 let registrations = try directory.registrations()
                 let identity = PeerIdentity(facts, registrations: registrations)
-                try identity.requireGroups(of: declared, facts)
+                try identity.requireGroups(of: declared, facts, registrations: registrations)
                 return (identity, identity.entitlements(declared: declared, registrations: registrations))
             }, inspector: ProgramInspector(socketAt: peerSocket), accounts: Accounts(known: keychains.users),
             agents: Agents(program: agent), keychains: keychains,

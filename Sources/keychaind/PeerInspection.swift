@@ -78,7 +78,8 @@ struct ProgramInspection {
     }
 }
 
-/// The directory in which root registers programs with a group of their own: a file for each, named `GROUP.entitlements`.
+/// The directory in which root registers programs: those with a group of their own in a file each, named `GROUP.entitlements`, and those that are
+/// known by their files in files with their paths.
 final class RegistrationDirectory: Sendable {
     /// What a file or the directory was when it was read.
     private struct Version: Equatable {
@@ -106,12 +107,22 @@ final class RegistrationDirectory: Sendable {
         let versions = try presentVersions()
         if let registrations = known.withLock({ $0.versions == versions ? $0.registrations : nil }) { return registrations }
         var registered: [String: Entitlements] = [:]
+        var byPath: [String: Entitlements] = [:]
         for file in versions.keys where file.hasSuffix(Self.suffix) {
             let group = String(file.dropFirst(path.count + 1).dropLast(Self.suffix.count))
-            registered[group] = try EntitlementsFile.registration(
+            let (entitlements, paths) = try EntitlementsFile.registration(
                 atPath: file, defaultIdentifier: ProgramRegistrations.standardAccessGroup(ofGroup: group))
+            // With paths, the file is not about a group of the system.
+            if paths.isEmpty { registered[group] = entitlements }
+            for path in paths {
+                if let other = byPath.updateValue(entitlements, forKey: path) {
+                    throw KeychainFailure(
+                        .missingEntitlement, "\(other.origin) and \(file) register the same program, \(path)", path: file,
+                        subject: .entitlements, cause: .malformed)
+                }
+            }
         }
-        let registrations = ProgramRegistrations(registered)
+        let registrations = ProgramRegistrations(registered, byPath: byPath)
         // A file that was changed while it was read is read again by the next connection.
         if try presentVersions() == versions { known.withLock { $0 = Known(versions: versions, registrations: registrations) } }
         return registrations

@@ -127,6 +127,22 @@ struct ProgramFactsTests {
         #expect(Self.groups([], as: "program:/usr/bin/deploy") == ["program:/usr/bin/deploy"])
     }
 
+    private static let shared = ProgramRegistrations(byPath: [
+        "/usr/bin/deploy": Entitlements(applicationIdentifier: "com.example.shared"),
+        "/usr/bin/rollback": Entitlements(applicationIdentifier: "com.example.shared"),
+    ])
+
+    @Test("Programs that root has registered by their paths share a group, which no other program gets")
+    func sharedGroup() {
+        #expect(Self.groups(["a"], registrations: Self.shared) == ["a", "app", "com.example.shared", "program:/usr/bin/deploy"])
+        #expect(Self.groups(["com.example.shared", "a"], registrations: Self.shared).first == "com.example.shared")
+        let declared = Entitlements(applicationIdentifier: "app", keychainAccessGroups: ["com.example.shared"])
+        for identity in [PeerIdentity.anyProgram, .program("/usr/bin/gh"), .programGroup("com.example.shared"), .programGroup("kc-demo")] {
+            let groups = identity.entitlements(declared: declared, registrations: Self.shared).accessGroups
+            #expect(!groups.contains("com.example.shared"), "\(identity)")
+        }
+    }
+
     @Test("It gets no group of another program")
     func foreign() {
         let registrations = ProgramRegistrations(["kc-demo": Entitlements(applicationIdentifier: "com.example.shared")])
@@ -146,8 +162,12 @@ struct ProgramFactsTests {
             var peer = PeerFacts(userID: 1_001, effectiveGroupID: 1_001)
             peer.program = facts
             let declared = Entitlements(applicationIdentifier: "app", keychainAccessGroups: [group])
-            return failure { try Self.identity(facts).requireGroups(of: declared, peer) }?.status
+            return failure { try Self.identity(facts).requireGroups(of: declared, peer, registrations: Self.shared) }?.status
         }
+        #expect(status(Self.verified, "com.example.shared") == nil)
+        #expect(status(Self.changed { $0.path = "/usr/bin/gh" }, "com.example.shared") == .missingEntitlement)
+        #expect(status(Self.changed { $0.isTraced = true }, "com.example.shared") == .missingEntitlement)
+        #expect(status(nil, "com.example.shared") == .notAvailable)
         #expect(status(Self.verified, "program:/usr/bin/deploy") == nil)
         #expect(status(Self.verified, "program:/usr/bin/gh") == .missingEntitlement)
         #expect(status(Self.changed { $0.isTraced = true }, "program:/usr/bin/deploy") == .missingEntitlement)

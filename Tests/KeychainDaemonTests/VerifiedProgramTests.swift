@@ -81,6 +81,35 @@ struct VerifiedProgramTests {
         }
     }
 
+    @Test("Programs that root has registered by their paths have a group that other programs of the user find nothing in")
+    func registeredByPath() throws {
+        let machine = try Machine()
+        func register(_ paths: [String], as name: String = "deployment") throws {
+            let list = paths.map { "<string>\($0)</string>" }.joined()
+            try machine.write(
+                "<plist><dict><key>keychain-programs</key><array>\(list)</array></dict></plist>",
+                to: "\(machine.registrations)/\(name).entitlements", owner: 0)
+        }
+        let group = "group:deployment"
+        try register(["/usr/bin/other", Machine.installedProgram])
+        #expect(try machine.run([Machine.installedProgram], ["set", "token", "hers"], declaring: group) == "stored")
+        #expect(try machine.run([Machine.installedProgram], ["get", "token"]) == "found hers")
+        #expect(try machine.run([machine.plainProgram], ["get", "token"]) == "failed -25300")
+        #expect(try machine.run([machine.programWithGroup], ["get", "token"]) == "failed -25300")
+        for action in ["add", "find"] {
+            #expect(try machine.run([machine.plainProgram], [action, group]) == "failed -34018")
+            #expect(try machine.run([machine.plainProgram], [action, group], declaring: group) == "failed -34018")
+        }
+        try register(["/usr/bin/other"])
+        #expect(try machine.run([Machine.installedProgram], ["get", "token"]) == "failed -25300")
+        // No program is served with a path that is none, or that two files register.
+        try register(["usr/bin/other"])
+        #expect(try machine.run([machine.plainProgram], ["get", "token"]) == "failed -34018")
+        try register([Machine.installedProgram])
+        try register([Machine.installedProgram], as: "other")
+        #expect(try machine.run([machine.plainProgram], ["get", "token"]) == "failed -34018")
+    }
+
     @Test("A program finds what it has stored before it was identified, and stores its new items in the same group")
     func earlierItems() throws {
         let machine = try Machine()
