@@ -218,7 +218,7 @@ let package = Package(
                 "KeychainCore", "Contracts",
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ],
-            exclude: ["Logind", "PAM"]
+            exclude: ["Logind", "PAM", "Relay"]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -139,11 +140,26 @@ static enum outcome connect_to(const char *path, int connection, int64_t deadlin
     }
 }
 
-static enum outcome send_packet(int connection, struct packet *packet, int64_t deadline) {
+// Sends a packet, with a descriptor unless it is negative.
+static enum outcome send_packet(int connection, struct packet *packet, int descriptor, int64_t deadline) {
     finish(packet);
+    union {
+        struct cmsghdr header;
+        unsigned char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {packet->bytes, packet->byte_count};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(descriptor));
+        memcpy(CMSG_DATA(&control.header), &descriptor, sizeof(descriptor));
+    }
     while (true) {
         if (!set_send_timeout(connection, deadline)) return outcome_failed;
-        if (send(connection, packet->bytes, packet->byte_count, MSG_NOSIGNAL) == (ssize_t)packet->byte_count) return outcome_done;
+        if (sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)packet->byte_count) return outcome_done;
         if (errno != EINTR) return outcome_of_errno();
         if (now_milliseconds() >= deadline) return outcome_timed_out;
     }
@@ -194,7 +210,11 @@ static enum outcome greet(int connection, const char *name, struct packet *packe
     append_number(packet, 0, 4);  // no access groups
     append_number(packet, 0, 1);  // no app clip
     append_number(packet, 0, 1);  // no store
-    outcome = send_packet(connection, packet, deadline);
+    // The identification carries any descriptor. That of the connection itself would keep the connection open.
+    int event = eventfd(0, EFD_CLOEXEC);
+    if (event < 0) return outcome_failed;
+    outcome = send_packet(connection, packet, event, deadline);
+    close(event);
     if (outcome != outcome_done) return outcome;
     return receive_reply(connection, packet, result_identified, status, deadline);
 }
@@ -220,7 +240,7 @@ static void begin_request(struct packet *packet, uint16_t operation) {
 //
 // keychaind performs a request that it has received, also if nothing waits for the reply.
 static enum outcome exchange(int connection, struct packet *packet, int32_t *status, int64_t deadline) {
-    enum outcome outcome = send_packet(connection, packet, deadline);
+    enum outcome outcome = send_packet(connection, packet, -1, deadline);
     explicit_bzero(packet, sizeof(*packet));
     return outcome == outcome_done ? receive_reply(connection, packet, result_done, status, deadline) : outcome;
 }

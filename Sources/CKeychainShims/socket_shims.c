@@ -16,18 +16,37 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* Closes the descriptors of a control message, and returns whether there were any. */
-static bool close_descriptors(const struct cmsghdr *header) {
+/* Closes the descriptors of a control message, and returns how many there were. */
+static size_t close_descriptors(const struct cmsghdr *header) {
     size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t index = 0; index < count; index++) {
         int descriptor;
         memcpy(&descriptor, CMSG_DATA(header) + index * sizeof(int), sizeof descriptor);
         (void)close(descriptor);
     }
-    return count > 0;
+    return count;
 }
 
-long keychain_packet_receive(int socket, void *buffer, size_t byte_count, bool waits, struct keychain_process_identity *sender) {
+int keychain_packet_send(int socket, const void *bytes, size_t byte_count, int descriptor) {
+    union {
+        struct cmsghdr header;
+        unsigned char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {(void *)bytes, byte_count};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof descriptor);
+        memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ? 0 : errno;
+}
+
+long keychain_packet_receive(
+    int socket, void *buffer, size_t byte_count, bool waits, size_t descriptor_count, struct keychain_process_identity *sender) {
     /* Room for the credentials and for the most descriptors that one message can carry, so that none is left open unseen. */
     union {
         struct cmsghdr alignment;
@@ -48,10 +67,11 @@ long keychain_packet_receive(int socket, void *buffer, size_t byte_count, bool w
     } while (received < 0 && errno == EINTR);
     if (received < 0) return -1;
     bool is_named = false, is_refused = (message.msg_flags & MSG_CTRUNC) != 0;
+    size_t received_descriptor_count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
         if (header->cmsg_level != SOL_SOCKET) continue;
         if (header->cmsg_type == SCM_RIGHTS) {
-            if (close_descriptors(header)) is_refused = true;
+            received_descriptor_count += close_descriptors(header);
         } else if (header->cmsg_type == SCM_CREDENTIALS && header->cmsg_len >= CMSG_LEN(sizeof(struct ucred))) {
             struct ucred credentials;
             memcpy(&credentials, CMSG_DATA(header), sizeof credentials);
@@ -59,8 +79,8 @@ long keychain_packet_receive(int socket, void *buffer, size_t byte_count, bool w
             is_named = true;
         }
     }
-    if (received == 0 && !is_refused) return 0;
-    if (is_refused || !is_named) {
+    if (received == 0 && !is_refused && received_descriptor_count == 0) return 0;
+    if (is_refused || received_descriptor_count != descriptor_count || !is_named) {
         errno = EBADMSG;
         return -1;
     }
@@ -80,10 +100,14 @@ int keychain_socket_accept(int socket) { return accept4(socket, NULL, NULL, SOCK
 
 int keychain_packet_socket_prepare(int socket) {
     if (fcntl(socket, F_SETFL, 0) != 0) return errno;
-    int on = 1, off = 0;
+    int on = 1;
+    return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
+}
+
+void keychain_packet_socket_refuse_descriptors(int socket) {
+    int off = 0;
     /* Since Linux 6.16. Before, a received descriptor is closed, which takes as long as its file system or its socket likes. */
     (void)setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
-    return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
 }
 
 int keychain_socket_peer(int socket, struct keychain_process_identity *peer) {

@@ -43,10 +43,11 @@ package final class MessageChannel: Sendable {
 
     /// Sends a message, which is wiped.
     ///
-    /// If it throws, the other side has not received the whole message, and does nothing with a part of it.
-    package func send(_ message: consuming Message, until deadline: Deadline) throws(Failure) {
+    /// With `passing`, each packet carries a copy of that descriptor. If it throws, the other side has not received the whole message, and does
+    /// nothing with a part of it.
+    package func send(_ message: consuming Message, passing descriptor: FileDescriptor? = nil, until deadline: Deadline) throws(Failure) {
         try (consume message).forEachPacket { packet throws(Failure) in
-            do throws(Errno) { try socket.send(packet, until: deadline) } catch { throw Failure(error) }
+            do throws(Errno) { try socket.send(packet, passing: descriptor, until: deadline) } catch { throw Failure(error) }
         }
     }
 
@@ -54,9 +55,9 @@ package final class MessageChannel: Sendable {
     ///
     /// `limit`: the largest body in bytes. The first packet may be waited for until `deadline`, and the rest of its message for 30 seconds, so that a
     /// sender that stops within a message does not keep the memory of a part. All that share `largeMessages` receive one message of several
-    /// packets at a time. `isSenderAllowed` is asked about each packet.
+    /// packets at a time. `isSenderAllowed` is asked about each packet, which must carry `descriptorCount` descriptors.
     package func receive(
-        _ buffer: inout Buffer, limit: Int, until deadline: Deadline, largeMessages: TimedLock? = nil,
+        _ buffer: inout Buffer, limit: Int, descriptorCount: Int = 0, until deadline: Deadline, largeMessages: TimedLock? = nil,
         isSenderAllowed: (PacketSocket.ProcessIdentity) -> Bool = { _ in true }
     ) throws(Failure) -> Message? {
         var assembly = MessageAssembly(limit: limit)
@@ -70,7 +71,7 @@ package final class MessageChannel: Sendable {
         while true {
             let received: (byteCount: Int, sender: PacketSocket.ProcessIdentity)?
             do throws(Errno) {
-                received = try socket.receive(into: &buffer.bytes, until: deadline)
+                received = try socket.receive(into: &buffer.bytes, descriptorCount: descriptorCount, until: deadline)
             } catch {
                 throw Failure(error)
             }

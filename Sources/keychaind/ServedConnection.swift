@@ -139,10 +139,14 @@ final class ServedConnection: Sendable {
         try channel.send(Hello(nonce: nonce).message, until: deadline)
         var realGroupID: UInt32?
         let limit = WireProtocol.largestPacketByteCount - WireProtocol.headerByteCount
-        guard let message = try receive(&buffer, limit: limit, until: deadline, onPacket: { realGroupID = $0.groupID }), let realGroupID
+        // The descriptor is proof that the program itself has written the packet.
+        guard
+            let message = try receive(
+                &buffer, limit: limit, descriptorCount: 1, until: deadline, onPacket: { realGroupID = $0.groupID }), let realGroupID
         else {
             throw .closed
         }
+        channel.socket.refuseDescriptors()
         let identification = try Self.parsed { () throws(MalformedMessage) in try Identification(parsing: message) }
         guard identification.nonce == nonce else { throw .malformed }
         let declared = Entitlements(
@@ -297,10 +301,12 @@ final class ServedConnection: Sendable {
 
     /// Receives a message of the process that has connected; another process may have inherited the descriptor.
     private func receive(
-        _ buffer: inout MessageChannel.Buffer, limit: Int, until deadline: Deadline,
+        _ buffer: inout MessageChannel.Buffer, limit: Int, descriptorCount: Int = 0, until deadline: Deadline,
         onPacket: (PacketSocket.ProcessIdentity) -> Void = { _ in }
     ) throws(MessageChannel.Failure) -> Message? {
-        try channel.receive(&buffer, limit: limit, until: deadline, largeMessages: limits.largeRequests) { sender in
+        try channel.receive(
+            &buffer, limit: limit, descriptorCount: descriptorCount, until: deadline, largeMessages: limits.largeRequests
+        ) { sender in
             onPacket(sender)
             return sender.processID == peer.processID
         }

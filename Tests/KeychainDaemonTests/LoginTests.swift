@@ -126,16 +126,17 @@ struct LoginTests {
                 let login = try Login(directory + "/socket", user: "nobody", password: "12345", newPassword: "Vespa é")
                     .start("authenticate", step)
                 let connection = try listener.acceptOne()
-                func exchange(_ reply: [UInt8]) throws -> [UInt8] {
+                func exchange(_ reply: [UInt8], descriptorCount: Int = 0) throws -> [UInt8] {
                     try connection.send(reply, until: .after(seconds: 60))
                     var buffer = [UInt8](repeating: 0, count: 4_096)
-                    let received = try #require(try connection.receive(into: &buffer, until: .after(seconds: 60)))
+                    let received = try #require(
+                        try connection.receive(into: &buffer, descriptorCount: descriptorCount, until: .after(seconds: 60)))
                     return Array(buffer[..<received.byteCount])
                 }
                 var hello: [[UInt8]] = []
                 Hello(nonce: nonce).message.forEachPacket { hello.append($0) }
                 var assembly = MessageAssembly(limit: 1_000)
-                let identification = try #require(try assembly.add(try exchange(hello[0])[...]))
+                let identification = try #require(try assembly.add(try exchange(hello[0], descriptorCount: 1)[...]))
                 let parsed = try Identification(parsing: identification)
                 #expect(
                     parsed

@@ -15,11 +15,13 @@ final class Machine {
     static let group: UInt32 = 961
     /// In a directory of root.
     static let installedProgram = "/mnt/installed"
+    /// In the same directory; copies its input to its output.
+    static let copyingProgram = "/mnt/copy"
     /// In the same directory; the group of the file can change it.
     static let changeableProgram = "/mnt/changeable"
 
     private let directory: TemporaryDirectory
-    private let process: ChildProcess
+    let process: ChildProcess
     let inspectorProcess: ChildProcess?
     /// The keychains that the users have handed over.
     private var storeIDs: [UInt32: StoreID] = [:]
@@ -51,6 +53,7 @@ final class Machine {
             install -d -o \(Self.inspector) -g \(Self.daemon) -m 710 "$1/inspector"
             install -d -m 755 "$1/programs"
             install -m 755 "$2" "$1/programs/installed"
+            install -m 755 /bin/cat "$1/programs/copy"
             install -m 775 "$2" "$1/programs/changeable"
             library=$(ldd "$2" | sed -n 's/.*=> \\(.*libm\\.so[^ ]*\\) .*/\\1/p')
             readlink -f "$library" > "$1/library"
@@ -167,13 +170,16 @@ final class Machine {
         let pinentry = home(of: user) + "/pinentry-\(UInt32.random(in: 0...999_999))"
         try FileManager.default.createSymbolicLink(atPath: pinentry, withDestinationPath: plainProgram)
         try write(steps.joined(separator: "\n"), to: pinentry + ".script", owner: user)
-        let process = try ChildProcess(
-            "/usr/bin/unshare",
-            Self.namespace(directory.path) + ["/usr/bin/setpriv"] + Self.identity(user) + [
-                "/usr/bin/env", "KEYCHAIN_PINENTRY=\(pinentry)", "DISPLAY=:nowhere", directory.path + "/keychain-agent", "--socket", socket,
-            ])
+        let process = try start(
+            ["/usr/bin/env", "KEYCHAIN_PINENTRY=\(pinentry)", "DISPLAY=:nowhere", directory.path + "/keychain-agent", "--socket", socket],
+            as: user)
         try #require(try process.readLine() == "ready")
         return SessionAgent(process, pinentry)
+    }
+
+    func start(_ command: [String], as user: UInt32) throws -> ChildProcess {
+        try ChildProcess(
+            "/usr/bin/unshare", Self.namespace(directory.path) + ["/usr/bin/setpriv"] + Self.identity(user) + command)
     }
 
     func execute(

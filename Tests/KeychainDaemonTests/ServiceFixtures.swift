@@ -188,8 +188,11 @@ final class RawConnection {
         }
     }
 
+    /// Sends a message, and with an identification the descriptor that it must carry.
     func send(_ message: Message) throws {
-        try message.forEachPacket { packet throws(Errno) in try socket.send(packet, until: .after(seconds: 10)) }
+        let event = try WakeupDescriptor()
+        let passed = message.kind == .identify ? event.descriptor : nil
+        try message.forEachPacket { packet throws(Errno) in try socket.send(packet, passing: passed, until: .after(seconds: 10)) }
     }
 
     /// Receives the greeting, and returns its nonce.

@@ -219,7 +219,8 @@ struct ConnectionTests {
     }
 
     enum Misbehavior: CaseIterable {
-        case wrongNonce, requestBeforeIdentification, unknownKind, emptyPacket, hugeRequest, partWithoutMessage, malformedRequest
+        case wrongNonce, identificationWithoutDescriptor, requestBeforeIdentification, unknownKind, emptyPacket, hugeRequest,
+            partWithoutMessage, malformedRequest
         case secondIdentification, requestAfterObservation
 
         func act(on connection: RawConnection, _ nonce: [UInt8]) throws {
@@ -228,6 +229,8 @@ struct ConnectionTests {
             case .wrongNonce:
                 try connection.send(
                     Identification(nonce: Array(repeating: 0, count: 16), Entitlements(applicationIdentifier: "app")).message)
+            case .identificationWithoutDescriptor:
+                try identification.forEachPacket { packet throws(Errno) in try connection.socket.send(packet, until: .after(seconds: 10)) }
             case .requestBeforeIdentification: try connection.send(Request(.sessionStatus).message)
             case .unknownKind: try connection.socket.send([1, 99, 0, 0, 0, 0, 0, 0], until: .after(seconds: 10))
             case .emptyPacket: try connection.socket.send([], until: .after(seconds: 10))
@@ -253,14 +256,14 @@ struct ConnectionTests {
         }
     }
 
-    @Test("A packet with a descriptor is refused, and the descriptor is not kept")
+    @Test("A request with a descriptor is refused, and the descriptor is not kept")
     func descriptors() throws {
         let service = try InProcessService(try InMemoryKeychain().keychain)
         let connection = try RawConnection(service.path)
-        _ = try connection.greeting()
+        try connection.identify()
         // The other end of the pair is at its end once no descriptor of this one is open.
         let pair = try ChildConnection()
-        let packet: [UInt8] = [1, 3, 16, 0, 1, 0, 0, 0, 0]
+        let packet: [UInt8] = [1, 3, 16, 0, 2, 0, 0, 0, 0, 0]
         // As many bytes as the array has. Since Linux 6.16 the kernel refuses to send the packet.
         let isSent = unsafe keychain_test_send_descriptor(connection.number, pair.childEnd, packet, packet.count)
         close(pair.childEnd)

@@ -20,6 +20,21 @@ struct VerifiedProgramTests {
                 == (attempt.isIdentified ? Self.identified : Self.unidentified))
     }
 
+    @Test("A program that copies its input to its output lends its identity to no program that executes it on a connection")
+    func relay() throws {
+        let machine = try Machine()
+        // So that the program is executed before keychaind looks at the process.
+        machine.process.send(signal: SIGSTOP)
+        let script = try String(
+            contentsOf: URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Relay/relay.py"), encoding: .utf8)
+        let relay = try machine.start(["/usr/bin/python3", "-c", script, machine.socket, Machine.copyingProgram], as: Machine.alice)
+        let executed = "/proc/\(relay.processID)/exe"
+        #expect(waitUntil { (try? FileManager.default.destinationOfSymbolicLink(atPath: executed)) == Machine.copyingProgram })
+        machine.process.send(signal: SIGCONT)
+        let line = try relay.readLine()
+        #expect(line == "refused")
+    }
+
     @Test("A program that is traced is not identified", .requiresStrace)
     func traced() throws {
         let machine = try Machine()

@@ -26,8 +26,8 @@ extension ChildCommand {
         let nonce = arguments[1].split(separator: ",").compactMap { UInt8($0) }
         let identification = Identification(nonce: nonce, Entitlements(applicationIdentifier: "any"))
         identification.message.forEachPacket { packet in
-            // The array outlives the call.
-            _ = unsafe send(number, packet, packet.count, Int32(MSG_NOSIGNAL))
+            // The array outlives the call. Any descriptor will do.
+            _ = unsafe keychain_test_send_descriptor(number, number, packet, packet.count)
         }
         guard let packet = packet(from: number) else { return say("closed") }
         guard case .identified(let level, let groups) = try Response(parsing: try message(packet)).reply else { throw BadArguments() }

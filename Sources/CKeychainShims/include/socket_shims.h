@@ -14,11 +14,15 @@ struct keychain_process_identity {
     uint32_t group;
 };
 
+/* Sends one packet without waiting, with a descriptor unless it is negative. Returns 0 or an errno value. */
+int keychain_packet_send(int socket, const void *bytes, size_t byte_count, int descriptor);
+
 /* Receives one packet, and the process that sent it. With `waits`, waits for it, for at most the time of keychain_socket_limit_wait. Returns
    its byte count, 0 at the end of the connection, or -1 with errno: EAGAIN if there is none, EMSGSIZE if the packet is larger than the
-   buffer, and EBADMSG if it carries descriptors, which are closed, or does not name its sender. The socket must have been passed to
-   keychain_packet_socket_prepare. */
-long keychain_packet_receive(int socket, void *buffer, size_t byte_count, bool waits, struct keychain_process_identity *sender);
+   buffer, and EBADMSG if it carries more or fewer than `descriptor_count` descriptors, all of which are closed, or does not name its sender.
+   The socket must have been passed to keychain_packet_socket_prepare. */
+long keychain_packet_receive(
+    int socket, void *buffer, size_t byte_count, bool waits, size_t descriptor_count, struct keychain_process_identity *sender);
 
 /* Limits how long a call waits for a packet, to so many seconds; 0: there is no limit. Returns 0 or an errno value. */
 int keychain_socket_limit_wait(int socket, int64_t seconds);
@@ -26,9 +30,11 @@ int keychain_socket_limit_wait(int socket, int64_t seconds);
 /* Accepts a connection, without waiting, close-on-exec. Returns -1 and sets errno on failure. */
 int keychain_socket_accept(int socket);
 
-/* Makes the kernel attach the sender to each packet that the socket receives, and refuse descriptors, if it can. Calls wait from then on.
-   Returns 0 or an errno value. */
+/* Makes the kernel attach the sender to each packet that the socket receives. Calls wait from then on. Returns 0 or an errno value. */
 int keychain_packet_socket_prepare(int socket);
+
+/* Makes the kernel refuse packets with descriptors from now on, if it can. */
+void keychain_packet_socket_refuse_descriptors(int socket);
 
 /* The process at the other end when it connected, with its effective user and group. Returns 0 or an errno value. */
 int keychain_socket_peer(int socket, struct keychain_process_identity *peer);

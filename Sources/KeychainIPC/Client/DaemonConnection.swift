@@ -59,7 +59,11 @@ package final class DaemonConnection: Sendable {
         case .failure(let refusal): return refusal.reply
         }
         guard hello.versions.contains(WireProtocol.version) else { throw .malformed }
-        try channel.send(Identification(nonce: hello.nonce, entitlements, storeID: storeID).message, until: deadline)
+        let message = Identification(nonce: hello.nonce, entitlements, storeID: storeID).message
+        // Any descriptor: see `WireProtocol`.
+        let event: WakeupDescriptor
+        do throws(Errno) { event = try WakeupDescriptor() } catch { throw .system(error) }
+        try channel.send(consume message, passing: event.descriptor, until: deadline)
         return try channel.receive(&buffer, until: deadline) { message throws(MalformedMessage) in try Response(parsing: message) }.reply
     }
 

@@ -8,8 +8,8 @@ internal import KeychainCore
 ///     packet = version (1) ‖ kind (1) ‖ operation (2) ‖ byte count (4) ‖ part of the body
 ///
 /// The byte count of the first packet is that of the whole body, those of the following ones, of the kind `part`, the number of bytes that
-/// are still missing before them. No packet carries descriptors, so there is no shared memory that a sender could change or shrink after the
-/// check. Anything else ends the connection.
+/// are still missing before them. No packet carries descriptors but that with which a program identifies itself, so there is no shared memory that
+/// a sender could change or shrink after the check. Anything else ends the connection.
 ///
 ///     keychaind                                program
 ///     hello: lowest and highest version, nonce →
@@ -17,6 +17,9 @@ internal import KeychainCore
 ///     reply: assurance level, access groups  →
 ///                                            ← request
 ///     reply                                  →
+///
+/// The identification carries one descriptor, of which keychaind makes no use: a program that copies bytes from its input to its output, and was
+/// executed on the connection of another program, sends none.
 ///
 /// A connection has at most one request at a time. A program that calls from several threads uses several connections. After a request to
 /// observe changes the connection carries events only.

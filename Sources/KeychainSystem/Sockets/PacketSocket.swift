@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// A connection between two processes of one machine that keeps the boundaries of packets, closed when this value goes out of scope.
 ///
-/// A packet arrives whole or not at all (SOCK_SEQPACKET), so a reader never searches for the beginning of a message. No packet carries
-/// descriptors: one that does is refused. A connection that the other side has closed never raises SIGPIPE.
+/// A packet arrives whole or not at all (SOCK_SEQPACKET), so a reader never searches for the beginning of a message. A packet with a descriptor
+/// that is not expected is refused. A connection that the other side has closed never raises SIGPIPE.
 package struct PacketSocket: ~Copyable, Sendable {
     /// A process as the kernel names it.
     package struct ProcessIdentity: Hashable, Sendable {
@@ -74,15 +74,16 @@ package struct PacketSocket: ~Copyable, Sendable {
 
     /// Sends one packet.
     ///
-    /// Throws `.timedOut` if the other side has not received earlier packets until `deadline`. If it throws, nothing was sent.
-    package func send(_ packet: [UInt8], until deadline: Deadline) throws(Errno) {
+    /// With `passing`, the other side gets a copy of that descriptor. Throws `.timedOut` if it has not received earlier packets until
+    /// `deadline`. If it throws, nothing was sent.
+    package func send(_ packet: [UInt8], passing passed: FileDescriptor? = nil, until deadline: Deadline) throws(Errno) {
         while true {
             // The buffer is used within the closure only.
-            let count = unsafe packet.withUnsafeBytes { bytes in
-                unsafe Glibc.send(descriptor.rawValue, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            let code = unsafe packet.withUnsafeBytes { bytes in
+                unsafe keychain_packet_send(descriptor.rawValue, bytes.baseAddress, bytes.count, passed?.rawValue ?? -1)
             }
-            if count >= 0 { return }
-            switch Errno.current {
+            if code == 0 { return }
+            switch Errno(rawValue: code) {
             case .interrupted: continue
             case .wouldBlock:
                 guard try !FileDescriptor.wait(for: [descriptor], readable: false, until: deadline).isEmpty else { throw .timedOut }
@@ -93,17 +94,17 @@ package struct PacketSocket: ~Copyable, Sendable {
 
     /// Receives one packet into the beginning of `buffer`; returns its byte count and the process that sent it, nil at the end.
     ///
-    /// Throws `.timedOut` at the deadline, and an error for a packet that is larger than the buffer or carries descriptors. The caller wipes
-    /// the buffer if the packet is secret.
+    /// `descriptorCount`: how many descriptors the packet must carry, which are closed. Throws `.timedOut` at the deadline, and an error for a
+    /// packet that is larger than the buffer or carries another number of descriptors. The caller wipes the buffer if the packet is secret.
     package func receive(
-        into buffer: inout [UInt8], until deadline: Deadline
+        into buffer: inout [UInt8], descriptorCount: Int = 0, until deadline: Deadline
     ) throws(Errno) -> (byteCount: Int, sender: ProcessIdentity)? {
         while true {
             let waits = try prepareToWait(until: deadline)
             var sender = keychain_process_identity()
             // The buffer is used within the closure only, and `sender` is a local variable.
             let count = unsafe buffer.withUnsafeMutableBytes { bytes in
-                unsafe keychain_packet_receive(descriptor.rawValue, bytes.baseAddress, bytes.count, waits, &sender)
+                unsafe keychain_packet_receive(descriptor.rawValue, bytes.baseAddress, bytes.count, waits, descriptorCount, &sender)
             }
             if count > 0 { return (count, ProcessIdentity(sender)) }
             if count == 0 { return nil }
@@ -112,6 +113,9 @@ package struct PacketSocket: ~Copyable, Sendable {
             guard try !FileDescriptor.wait(for: [descriptor], until: deadline).isEmpty else { throw .timedOut }
         }
     }
+
+    /// Makes the kernel refuse packets with descriptors from now on, if it can.
+    package func refuseDescriptors() { keychain_packet_socket_refuse_descriptors(descriptor.rawValue) }
 
     /// Whether there is something to receive: a packet, the end of the connection, or an error.
     package var isReadable: Bool {
