@@ -358,6 +358,12 @@ extension CommandFailure {
             self.init(.usage, failure.reason, advice: "Nothing was changed. Run the command again with a different passcode.")
         case .duplicateItem:
             self.init(.alreadyExists, failure.reason, advice: Self.passcodeAlreadySet.advice)
+        case .missingEntitlement:
+            self.init(
+                .unavailable, failure.reason,
+                advice:
+                    "Nothing was changed. Root takes the keychain back with `valet daemon release`; then set the passcode, and run `valet daemon adopt`."
+            )
         default:
             self.init(failure)
         }

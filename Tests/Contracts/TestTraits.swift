@@ -45,6 +45,9 @@ extension Trait where Self == ConditionTrait {
         .enabled(if: TestRequirement.setuidPrograms, "requires root, unshare, setpriv, and a temporary directory without nosuid")
     }
 
+    /// The tests run as root, and may create mount namespaces with file systems of their own.
+    package static var requiresMounts: Self { .enabled(if: TestRequirement.mounts, "requires root, and mounting") }
+
     /// The headers of PAM are installed.
     package static var requiresPAM: Self {
         .enabled(
@@ -71,6 +74,8 @@ private enum TestRequirement {
     static let etcd = succeeds("etcd", "--version") && succeeds("etcdctl", "version") && succeeds("openssl", "version")
     static let keyctl = succeeds("keyctl", "--version")
     static let userNamespaces = succeeds("unshare", "-Ur", "true")
+
+    static let mounts = geteuid() == 0 && succeeds("unshare", "-m", "mount", "-t", "tmpfs", "none", "/run")
 
     static let setuidPrograms: Bool = {
         var facts = statvfs()

@@ -78,10 +78,36 @@ struct TranscriptEnvironment {
 
     let path: String
     private let passcodeCost: PasscodeCost
+    /// keychaind, in whose mount namespace the commands run; nil without it.
+    private var service: ChildProcess?
 
     /// Runs `body` with a new environment.
     static func with<Result>(_ passcodeCost: PasscodeCost, _ body: (TranscriptEnvironment) throws -> Result) throws -> Result {
         try withTemporaryDirectory { try body(TranscriptEnvironment(path: $0, passcodeCost: passcodeCost)) }
+    }
+
+    /// Runs `body` with a new environment whose keychain is kept by keychaind.
+    ///
+    /// Only root can do that.
+    static func withKeychaind<Result>(_ body: (TranscriptEnvironment) throws -> Result) throws -> Result {
+        try withTemporaryDirectory { path in
+            try withTemporaryDirectory { kept in
+                var environment = TranscriptEnvironment(path: path, passcodeCost: .cheap)
+                let script =
+                    "mount -t tmpfs none /run && mkdir -m 755 /run/keychain && exec keychaind --directory \"$1\" --entitlements /nowhere"
+                let service = try ChildProcess(
+                    "/usr/bin/unshare", ["-m", "/bin/sh", "-c", script, "sh", kept], environment: environment.variables())
+                environment.service = service
+                let socket = "/proc/\(service.processID)/root/run/keychain/keychaind.sock"
+                guard waitUntil({ FileManager.default.fileExists(atPath: socket) }) else {
+                    throw TranscriptRun.Failure(description: "keychaind does not start")
+                }
+                let adoption = try PipedRun.run(
+                    Transcript.Step(command: "valet daemon adopt", isOnTerminal: false, line: 0), in: environment)
+                guard adoption.exitCode == 0 else { throw TranscriptRun.Failure(description: adoption.standardError) }
+                return try body(environment)
+            }
+        }
     }
 
     /// The environment variables of a command.
@@ -98,9 +124,11 @@ struct TranscriptEnvironment {
 
     /// Starts a command, which leads a session, in the directory.
     func start(_ command: String, standardStreams: [SpawnedProcess.Redirection]) throws -> SpawnedProcess {
-        try SpawnedProcess(
-            "/bin/sh", ["-c", "cd \"$HOME\" || exit\n" + command], environment: variables(), standardStreams: standardStreams,
-            inNewSession: true, inheritsOtherDescriptors: false)
+        let namespace = service.map { ["/usr/bin/nsenter", "--mount=/proc/\($0.processID)/ns/mnt"] } ?? []
+        let words = namespace + ["/bin/sh", "-c", "cd \"$HOME\" || exit\n" + command]
+        return try SpawnedProcess(
+            words[0], Array(words.dropFirst()), environment: variables(), standardStreams: standardStreams, inNewSession: true,
+            inheritsOtherDescriptors: false)
     }
 
     /// Replaces the path of the directory with $HOME.

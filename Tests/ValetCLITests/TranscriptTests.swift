@@ -37,6 +37,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     let name: String
     /// Whether the transcript is for root only, or for other users only; nil for all users.
     private var isForRoot: Bool?
+    /// Whether it also runs where keychaind keeps the keychain.
+    private(set) var isForKeychaind = false
     /// Commands that must succeed, or the transcript is skipped.
     private var conditions: [String] = []
     private(set) var steps: [Step] = []
@@ -76,6 +78,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     private mutating func add(_ line: String, number: Int) throws -> Bool {
         if line == "# as root" { isForRoot = true }
         if line == "# not as root" { isForRoot = false }
+        if line == "# also with keychaind" { isForKeychaind = true }
         if line.hasPrefix("# only if ") { conditions.append(String(line.dropFirst(10))) }
         if line.hasPrefix("#") { return true }
         if line.hasPrefix("$ ") || line.hasPrefix("% ") {
@@ -129,7 +132,8 @@ extension Transcript.Typed {
 // Each file in Scripts/ is a transcript: commands, their inputs, outputs, and exit codes. A transcript runs in an empty directory, which is
 // HOME and the working directory. KEYCHAIN_HOME is a directory in it, and `valet` is on the PATH.
 //
-//   # text       a comment; `# as root`, `# not as root`, and `# only if command` are conditions for running the transcript
+//   # text       a comment; `# as root`, `# not as root`, and `# only if command` are conditions for running the transcript,
+//                and `# also with keychaind` runs it once more where keychaind keeps the keychain
 //   $ command    run by /bin/sh; standard output and standard error are pipes, standard input is /dev/null
 //   % command    run by /bin/sh on a pseudo-terminal
 //   text         the next line of output: on standard output, or on the screen
@@ -158,16 +162,28 @@ struct TranscriptTests {
         try TranscriptEnvironment.with(isExpensive ? .production : .cheap) { environment in
             // The kernel keyring outlives the directory.
             defer { _ = try? PipedRun.run(Transcript.Step(command: Self.removeKeys, isOnTerminal: false, line: 0), in: environment) }
-            for step in transcript.steps {
-                let run = try step.isOnTerminal ? TerminalRun.run(step, in: environment) : PipedRun.run(step, in: environment)
-                let difference = run.difference(from: step)
-                #expect(difference == nil, "\(transcript.name), line \(step.line): \(step.command)\n\(difference ?? "")")
-                let repetition = RunResult.errorSayingTwiceThatNothingWasChanged(in: run.standardError)
-                #expect(repetition == nil, "\(transcript.name), line \(step.line)")
-                // The later steps depend on this one.
-                if difference != nil { return }
-            }
+            try Self.check(transcript, in: environment)
         }
+    }
+
+    private static func check(_ transcript: Transcript, in environment: TranscriptEnvironment) throws {
+        for step in transcript.steps {
+            let run = try step.isOnTerminal ? TerminalRun.run(step, in: environment) : PipedRun.run(step, in: environment)
+            let difference = run.difference(from: step)
+            #expect(difference == nil, "\(transcript.name), line \(step.line): \(step.command)\n\(difference ?? "")")
+            let repetition = RunResult.errorSayingTwiceThatNothingWasChanged(in: run.standardError)
+            #expect(repetition == nil, "\(transcript.name), line \(step.line)")
+            // The later steps depend on this one.
+            if difference != nil { return }
+        }
+    }
+
+    @Test(
+        "Where keychaind keeps the keychain, it has the same outputs and exit codes", .requiresMounts,
+        arguments: try Transcript.all().filter(\.isForKeychaind))
+    func throughKeychaind(_ transcript: Transcript) throws {
+        if let obstacle = try Self.obstacles.get()[transcript.name] { try Test.cancel("\(transcript.name): \(obstacle)") }
+        try TranscriptEnvironment.withKeychaind { try Self.check(transcript, in: $0) }
     }
 
     /// The transcripts that cannot run on this machine, by name, with the reasons.

@@ -76,7 +76,7 @@ struct ProgramMigration {
         try Self.require(SecItemUpdate(query(application) as CFDictionary, change as CFDictionary))
     }
 
-    /// Copies the items in one transaction.
+    /// Copies the items in one transaction; where keychaind keeps the keychain, which has none, one by one, and removes the copies if one fails.
     private func copy(_ keys: [String]) throws {
         var failure: (any Error)?
         let outcome = withTransaction {
@@ -90,8 +90,22 @@ struct ProgramMigration {
         }
         switch outcome {
         case .committed: return
-        case .rolledBack, .unsupported: throw failure ?? KeychainError.couldNotAccessKeychain
+        case .rolledBack: throw failure ?? KeychainError.couldNotAccessKeychain
         case .failed: throw KeychainError.couldNotAccessKeychain
+        case .unsupported: try copyUndoing(keys)
+        }
+    }
+
+    private func copyUndoing(_ keys: [String]) throws {
+        var copied: [String] = []
+        do {
+            for key in keys {
+                try copy(key)
+                copied.append(key)
+            }
+        } catch {
+            for key in copied { SecItemDelete(query(destination.application, key) as CFDictionary) }
+            throw error
         }
     }
 

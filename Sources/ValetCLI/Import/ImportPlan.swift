@@ -72,26 +72,14 @@ struct ImportPlan {
     // MARK: Carrying out
 
     /// Stores the secrets in one transaction, in which each one is read back: all of them are stored, or none.
+    ///
+    /// Where keychaind keeps the keychain there is no transaction. What was stored is removed again if a later one fails, but not if the command is
+    /// killed; the next import then completes it.
     func execute(in selected: SelectedValet, progress: ImportProgress) throws {
         var failure: (any Error)?
         let outcome = withTransaction {
             do {
-                for (number, step) in steps.enumerated() where step == .store || step == .replace {
-                    progress.show("Storing", number)
-                    let secret = content.secrets[number]
-                    if step == .store {
-                        try selected.add(secret.value, forKey: secret.key)
-                    } else {
-                        try selected.valet.setObject(secret.value, forKey: secret.key)
-                    }
-                }
-                for (number, step) in steps.enumerated() where step == .store || step == .replace {
-                    progress.show("Checking", number)
-                    let secret = content.secrets[number]
-                    guard try selected.valet.object(forKey: secret.key, withPrompt: "") == secret.value else {
-                        throw KeychainError.couldNotAccessKeychain
-                    }
-                }
+                try store(in: selected, progress) { _ in }
                 return true
             } catch {
                 failure = error
@@ -100,8 +88,53 @@ struct ImportPlan {
         }
         switch outcome {
         case .committed: return
-        case .rolledBack, .unsupported: throw failure ?? KeychainError.couldNotAccessKeychain
+        case .rolledBack: throw failure ?? KeychainError.couldNotAccessKeychain
         case .failed: throw KeychainError.couldNotAccessKeychain
+        case .unsupported: try storeUndoing(in: selected, progress)
+        }
+    }
+
+    /// A value that was stored, with the one that it has replaced.
+    private struct Change {
+        let key: String
+        let previous: Data?
+    }
+
+    private func store(in selected: SelectedValet, _ progress: ImportProgress, noting note: (Change) -> Void) throws {
+        for (number, step) in steps.enumerated() where step == .store || step == .replace {
+            progress.show("Storing", number)
+            let secret = content.secrets[number]
+            if step == .store {
+                try selected.add(secret.value, forKey: secret.key)
+                note(Change(key: secret.key, previous: nil))
+            } else {
+                note(Change(key: secret.key, previous: try selected.valet.object(forKey: secret.key, withPrompt: "")))
+                try selected.valet.setObject(secret.value, forKey: secret.key)
+            }
+        }
+        for (number, step) in steps.enumerated() where step == .store || step == .replace {
+            progress.show("Checking", number)
+            let secret = content.secrets[number]
+            guard try selected.valet.object(forKey: secret.key, withPrompt: "") == secret.value else {
+                throw KeychainError.couldNotAccessKeychain
+            }
+        }
+    }
+
+    private func storeUndoing(in selected: SelectedValet, _ progress: ImportProgress) throws {
+        var changes: [Change] = []
+        do {
+            try store(in: selected, progress) { changes.append($0) }
+        } catch {
+            for change in changes.reversed() {
+                // Best effort: the failure that is reported is the first one.
+                if let previous = change.previous {
+                    try? selected.valet.setObject(previous, forKey: change.key)
+                } else {
+                    try? selected.valet.removeObject(forKey: change.key)
+                }
+            }
+            throw error
         }
     }
 
