@@ -5,6 +5,7 @@
 #   unshare --mount Scripts/check-daemon.sh INSTALLED FOLDER PREFIX PROFILE
 #
 # INSTALLED is PREFIX with its staging directory, FOLDER does not exist yet, and PROFILE is that for pam-auth-update. Needs root.
+# `grep -q` ends before its input, whose writer would fail then.
 set -euo pipefail
 
 fail() { echo "$1" >&2; exit 1; }
@@ -34,7 +35,7 @@ start
 echo 12345 | "$valet" set luggage
 "$valet" daemon adopt >/dev/null || fail "The keychain was not handed over: $(cat "$folder/log")"
 [ "$("$valet" get luggage)" = 12345 ] || fail "keychaind does not have the secret."
-head -n 1 "$folder/home/keychain.db" | grep -q '^keychaind signpost' || fail "There is no signpost."
+head -n 1 "$folder/home/keychain.db" | grep '^keychaind signpost' >/dev/null || fail "There is no signpost."
 stop
 ! "$valet" get luggage >/dev/null 2>&1 || fail "Without keychaind the secret was read."
 start
@@ -57,6 +58,7 @@ install -d -m 755 $here/entitlements
 echo '<plist><dict/></plist>' >$here/entitlements/check-program.entitlements
 install -m 755 "$valet" $here/valet
 install -m 2755 -g check-program "$valet" $here/program
+install -m 755 "$installed/libexec/keychain-agent" $here/keychain-agent
 as_user() { env -u KEYCHAIN_HOME HOME=$here/home setpriv --reuid 61501 --regid 61501 --clear-groups "$@"; }
 
 # keychain-peer limits itself in the same way when it is started by systemd.
@@ -66,7 +68,8 @@ setpriv --reuid 61502 --regid 61502 --clear-groups --inh-caps -all,+sys_ptrace -
 inspector=$!
 trap 'kill $service $inspector 2>/dev/null || true' EXIT
 for _ in $(seq 100); do [ ! -S $here/peer/socket ] || break; sleep 0.1; done
-"$installed/libexec/keychaind" --directory=$here/kept --entitlements=$here/entitlements --peer-socket=$here/peer/socket 2>>"$folder/log" &
+"$installed/libexec/keychaind" --directory=$here/kept --entitlements=$here/entitlements --peer-socket=$here/peer/socket \
+    --agent=$here/keychain-agent 2>>"$folder/log" &
 service=$!
 for _ in $(seq 100); do [ ! -S /run/keychain/keychaind.sock ] || break; sleep 0.1; done
 chmod 666 /run/keychain/keychaind.sock
@@ -75,7 +78,7 @@ echo 12345 | as_user $here/program set luggage
 [ "$(as_user $here/program get luggage)" = 12345 ] || fail "The program does not have its secret."
 ! as_user $here/valet get --app program luggage >/dev/null 2>&1 || fail "Another program has read the secret."
 # A program that is known by its file keeps a secret in the group of that file.
-as_user $here/valet daemon status | grep -q 'known by its file' || fail "The command is not known by its file: $(as_user $here/valet daemon status)"
+as_user $here/valet daemon status | grep 'known by its file' >/dev/null || fail "The command is not known by its file: $(as_user $here/valet daemon status)"
 install -m 755 "$valet" $here/other
 own=program:$here/valet
 echo 12345 | as_user $here/valet set --app $own shoes
@@ -97,7 +100,7 @@ asked() { as_user env KEYCHAIN_PINENTRY=$here/pinentry DISPLAY=:0 GPG_TTY= "$@" 
 [ "$(asked $here/other get --app group:check-program luggage)" = 12345 ] || fail "With the passcode, a person does not see the secret of a program."
 ! as_user $here/other get --app group:check-program luggage </dev/null >/dev/null 2>&1 || fail "Without the passcode, a program has read the secret of another."
 asked $here/other access grant $here/other group:check-program >/dev/null || fail "Access was not granted."
-as_user $here/other access list | grep -q "^program:$here/other reads group:check-program, since" || fail "A grant is not listed."
+as_user $here/other access list | grep "^program:$here/other reads group:check-program, since" >/dev/null || fail "A grant is not listed."
 [ "$(as_user $here/other get --app other luggage)" = 12345 ] || fail "The program does not have the secret that it was granted."
 ! as_user $here/valet get --app other luggage >/dev/null 2>&1 || fail "A program without a grant has read the secret."
 as_user $here/valet access revoke $here/other group:check-program
@@ -131,11 +134,11 @@ if command -v pam-auth-update >/dev/null 2>&1 && command -v su >/dev/null 2>&1; 
     echo 'check-user:$6$keychain$vWuWwnCxc5mQUYmY6iPLUbFQXdAqaxrvEgELQbI0rdgMNRhT8DAdF7UqVDrhwe1FHGjuDyrhO0ocYBzl9fhEN.:20000:0:99999:7:::' >>$here/shadow
     mount --bind $here/shadow /etc/shadow
     as_user $here/valet lock --all >/dev/null
-    ! as_user $here/valet status | grep -q 'unlocked;' || fail "The keychain is unlocked after a lock."
+    ! as_user $here/valet status | grep 'unlocked;' >/dev/null || fail "The keychain is unlocked after a lock."
     # As another user: root needs no password.
     log_in() { setpriv --reuid 65534 --regid 65534 --clear-groups su check-user -c true <$here/passcode >/dev/null 2>&1; }
     log_in || fail "The user cannot log in with the module."
-    as_user $here/valet status | grep -q 'unlocked;' || fail "The login has not unlocked the keychain: $(as_user $here/valet status)"
+    as_user $here/valet status | grep 'unlocked;' >/dev/null || fail "The login has not unlocked the keychain: $(as_user $here/valet status)"
     as_user $here/valet lock --all >/dev/null
     kill -STOP $service
     log_in || fail "The user cannot log in while keychaind does not reply."

@@ -25,8 +25,8 @@ diff "$stage/declared" "$stage/exported" || fail "The library and its header dif
 
 echo "It contains the Swift runtime."
 if readelf -d "$installed/lib/libvalet.so" | grep -E 'NEEDED.*(swift|Foundation)'; then fail "The library needs the Swift libraries above: link them statically in Scripts/install.sh."; fi
-readelf -d "$installed/lib/libvalet.so" | grep -q NODELETE || fail "The library can be unloaded while threads that used it are running: link it with -z nodelete in Scripts/install.sh."
-readelf -d "$installed/lib/libvalet.so" | grep -q 'SONAME.*libvalet.so.0' || fail "The soname of the library is not libvalet.so.0: see \`soname\` in Scripts/install.sh."
+readelf -d "$installed/lib/libvalet.so" | grep NODELETE >/dev/null || fail "The library can be unloaded while threads that used it are running: link it with -z nodelete in Scripts/install.sh."
+readelf -d "$installed/lib/libvalet.so" | grep 'SONAME.*libvalet.so.0' >/dev/null || fail "The soname of the library is not libvalet.so.0: see \`soname\` in Scripts/install.sh."
 
 echo "The examples store a secret and read it back."
 export PKG_CONFIG_PATH=$installed/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$DESTDIR LD_LIBRARY_PATH=$installed/lib

@@ -119,7 +119,7 @@ uninstall_all() {
         "$destination$prefix/lib/security/pam_keychain.so" "$destination/usr/share/pam-configs/keychain"
     if has_systemd; then "${as_root[@]}" systemctl daemon-reload; fi
     echo "Removed keychaind from $destination$prefix."
-    if [ -z "$destination" ] && "${as_root[@]}" sh -c 'ls -A /var/lib/keychain 2>/dev/null' | grep -q .; then
+    if [ -z "$destination" ] && "${as_root[@]}" sh -c 'ls -A /var/lib/keychain 2>/dev/null' | grep . >/dev/null; then
         echo "Keychains remain in /var/lib/keychain. Without keychaind their users cannot use them. To give them back, install it again, and run"
         echo "\`valet daemon release\` for each user."
     fi
