@@ -24,8 +24,8 @@ let exemptions: [String: [SwiftSetting]] = [
 ]
 
 let cTargets: Set<String> = [
-    "CDiskRecorder", "CKeychainShims", "CKeychainTestShims", "CKeychainTestingMarker", "CSQLiteShims", "CTPMShims", "CValet",
-    "CValetTestProgram",
+    "CDiskRecorder", "CKeychainShims", "CKeychainTestShims", "CKeychainTestingMarker", "CSQLiteShims", "CSystemdShims", "CTPMShims",
+    "CValet", "CValetTestProgram",
 ]
 
 let package = Package(
@@ -47,6 +47,11 @@ let package = Package(
         .trait(name: "Configuration", description: "ValetConfiguration: secrets of a valet as values of swift-configuration."),
         .trait(
             name: "Etcd", description: "KeychainSyncEtcd: synchronization through etcd, for programs on Linux and for the command valet."),
+        .trait(
+            name: "SecretService",
+            description:
+                "keychain-secret-service: the keychain as the keyring of a desktop. Building needs the headers of libsystemd and libgcrypt."
+        ),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
@@ -129,6 +134,18 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
+        // Empty without the trait, and on Apple platforms.
+        .target(
+            name: "SecretService",
+            dependencies: [
+                "KeychainCore", .target(name: "KeychainSystem", condition: .when(platforms: linux)),
+                .target(name: "KeychainEngine", condition: .when(platforms: linux)),
+                .target(name: "Keybag", condition: .when(platforms: linux)),
+                .target(name: "CSystemdShims", condition: .when(platforms: linux)),
+            ]
+        ),
+        .executableTarget(
+            name: "keychain-secret-service", dependencies: ["SecretService", "KeychainSystem", "KeychainEngine", "KeychainCore"]),
         .target(
             name: "KeychainSync",
             dependencies: [
@@ -162,6 +179,14 @@ let package = Package(
         .target(name: "CKeychainShims"),
         // Without the trait its functions only report that, because `swift build` compiles every target.
         .target(name: "CTPMShims", cSettings: [.define("KEYCHAIN_TPM", .when(traits: ["TPM"]))]),
+        // Empty without the trait, which alone needs the libraries.
+        .target(
+            name: "CSystemdShims", cSettings: [.define("KEYCHAIN_SECRET_SERVICE", .when(traits: ["SecretService"]))],
+            linkerSettings: [
+                .linkedLibrary("systemd", .when(platforms: linux, traits: ["SecretService"])),
+                .linkedLibrary("gcrypt", .when(platforms: linux, traits: ["SecretService"])),
+            ]
+        ),
         .target(name: "CKeychainTestingMarker", dependencies: ["CKeychainShims"]),
 
         .target(name: "CValet"),
@@ -219,6 +244,13 @@ let package = Package(
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ],
             exclude: ["Logind", "PAM", "Relay"]
+        ),
+        .testTarget(
+            name: "SecretServiceTests",
+            dependencies: [
+                "keychain-secret-service", "SecretService", "ValetCLI", "Keybag", "KeychainEngine", "KeychainSystem", "KeychainCore",
+                "Contracts", "KeychainTestSupport", "KeychainTestChild", .target(name: "CSystemdShims", condition: .when(platforms: linux)),
+            ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),
         .testTarget(name: "KeychainServicesTests", dependencies: ["KeychainServices", "KeychainTestingTraits"]),

@@ -51,6 +51,8 @@ if [ "${1:-}" != build ] && [ "${1:-}" != daemon ]; then
     command -v dbus-daemon >/dev/null 2>&1 && command -v dbus-send >/dev/null 2>&1 || missing+=(dbus)  # a message bus for the tests
     has_file '/usr/lib/python3/dist-packages/dbusmock' || missing+=(python3-dbusmock)                  # a stand-in for systemd-logind
     command -v gnome-keyring-daemon >/dev/null 2>&1 || missing+=(gnome-keyring)                        # a Secret Service to import from
+    has_file '/usr/include/gcrypt.h' || missing+=(libgcrypt20-dev)      # headers for the trait SecretService
+    command -v gdbus >/dev/null 2>&1 || missing+=(libglib2.0-bin)       # calls the Secret Service as GLib's programs do
     command -v secret-tool >/dev/null 2>&1 || missing+=(libsecret-tools)                               # stores secrets in it
     command -v rsync >/dev/null 2>&1 || missing+=(rsync)                # moves the folders of devices that synchronize
     command -v pinentry-tty >/dev/null 2>&1 || missing+=(pinentry-tty)  # prompts for a passcode

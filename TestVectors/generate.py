@@ -19,6 +19,7 @@ import struct
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
@@ -1523,6 +1524,48 @@ def ipc_vectors():
     }
 
 
+# Secret Service API Draft, version 0.2, "Transfer of Secrets"; the group is that of RFC 2409, section 6.2.
+SECOND_OAKLEY_PRIME = int(
+    "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08798E3404DDEF9519B3CD3A431B302B0A6D"
+    "F25F14374FE1356D6D51C245E485B576625E7EC6F44C42E9A637ED6B0BFF5CB6F406B7EDEE386BFB5A899FA5AE9F24117C4B1FE649286651ECE65381"
+    "FFFFFFFFFFFFFFFF", 16)
+
+
+def session_vectors():
+    def agreement(name, attempt):
+        own, other = (int.from_bytes(fixed(f"{name} {party} {attempt}", 128), "big") for party in ("own", "other"))
+        public = pow(2, other, SECOND_OAKLEY_PRIME)
+        return own, public, pow(public, own, SECOND_OAKLEY_PRIME)
+
+    def leading_zeros(number):
+        return 128 - (number.bit_length() + 7) // 8
+
+    def find(name, public_zeros, secret_zeros):
+        for attempt in range(10_000_000):
+            own, public, secret = agreement(name, attempt)
+            if leading_zeros(public) == public_zeros and leading_zeros(secret) == secret_zeros:
+                return own, public, secret
+
+    agreements = []
+    for name, public_zeros, secret_zeros in [("an agreement", 0, 0), ("a short key", 1, 0), ("a short secret", 0, 1)]:
+        own, public, secret = find(name, public_zeros, secret_zeros)
+        secret = secret.to_bytes(128, "big")
+        key = hkdf(secret, None, b"", 16)
+        vector = fixed(f"{name} vector", 16)
+        value = fixed(f"{name} value", 21)
+        encryptor = Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
+        padded = value + bytes([11]) * 11
+        agreements.append({
+            "name": name, "privateKey": own.to_bytes(128, "big").hex(), "publicKey": public.to_bytes(128, "big").hex(),
+            "secret": secret.hex(), "parameters": vector.hex(), "plaintext": value.hex(),
+            "value": (encryptor.update(padded) + encryptor.finalize()).hex(),
+        })
+    prime = SECOND_OAKLEY_PRIME
+    refused = [0, 1, prime - 1, prime, prime + 1, 2**1024 - 1]
+    return {"format": "sessions of the Secret Service", "agreements": agreements,
+            "refused": [number.to_bytes(128, "big").hex() for number in refused] + ["", "00", "01"]}
+
+
 def write(name, vectors):
     text = json.dumps(vectors, indent=1, ensure_ascii=True, sort_keys=True)
     (FOLDER / name).write_text(text + "\n", encoding="ascii")
@@ -1543,3 +1586,4 @@ if __name__ == "__main__":
     write("state-v1.json", state_vectors())
     write("circle-v1.json", circle_vectors())
     write("daemon-messages-v1.json", ipc_vectors())
+    write("secret-service-sessions.json", session_vectors())

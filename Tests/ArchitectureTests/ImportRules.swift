@@ -28,6 +28,8 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainSyncEtcd": standardModules.union([
         "KeychainSync", "KeychainSystem", "GRPCCore", "GRPCNIOTransportHTTP2Posix", "SwiftProtobuf",
     ]),
+    "SecretService": standardModules.union(["KeychainEngine", "KeychainSystem", "KeychainCore", "Keybag", "CSystemdShims"]),
+    "keychain-secret-service": ["SecretService", "KeychainEngine", "KeychainSystem", "KeychainCore"],
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetConfiguration": ["Valet", "Configuration", "Foundation"],
@@ -77,6 +79,10 @@ private let confined: [(module: String, targets: Set<String>, reason: String)] =
     ("SwiftProtobuf", ["KeychainSyncEtcd"], "a package without the trait Etcd does not resolve swift-protobuf"),
     ("CValet", ["ValetC", "ValetCTests"], "Swift programs use Valet; the names of C are for other languages"),
     ("CTPMShims", ["KeychainTPM", "KeychainTPMTests"], "the TPM is optional"),
+    (
+        "CSystemdShims", ["SecretService", "SecretServiceTests"],
+        "a build without the trait SecretService needs neither libsystemd nor libgcrypt, and no process with keys links them"
+    ),
     ("CDiskRecorder", ["PowerCutWorkload"], "it replaces functions of the C library in every program that links it"),
 ]
 

@@ -59,6 +59,11 @@ extension Trait where Self == ConditionTrait {
         .enabled(if: TestRequirement.logindMock, "requires libsystemd-dev, dbus-daemon, and python3-dbusmock")
     }
 
+    /// A message bus, and the programs that call services on one, are installed.
+    package static var requiresMessageBus: Self {
+        .enabled(if: TestRequirement.messageBus, "requires dbus-daemon, gdbus, and secret-tool")
+    }
+
     /// The tests do not run as root.
     package static var requiresOrdinaryUser: Self { .enabled(if: geteuid() != 0, "requires an ordinary user") }
 }
@@ -69,6 +74,9 @@ private enum TestRequirement {
     static let logindMock =
         succeeds("dbus-daemon", "--version") && succeeds("/usr/bin/python3", "-c", "import dbusmock, gi")
         && FileManager.default.fileExists(atPath: "/usr/include/systemd/sd-bus.h")
+    static let messageBus =
+        succeeds("dbus-daemon", "--version") && succeeds("gdbus", "help")
+        && FileManager.default.isExecutableFile(atPath: "/usr/bin/secret-tool")
     static let strace = succeeds("strace", "-o", "/dev/null", "true")
     static let sandbox = succeeds("bwrap", "--unshare-user", "--ro-bind", "/", "/", "true")
     static let etcd = succeeds("etcd", "--version") && succeeds("etcdctl", "version") && succeeds("openssl", "version")

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#if SecretService && !canImport(Darwin)
+internal import CSystemdShims
+internal import KeychainCore
+internal import KeychainSystem
+
+/// A connection to the bus of the session.
+///
+/// sd-bus is not thread-safe: only the thread that has made the connection uses it.
+@safe final class Bus {
+    static let serviceName = "org.freedesktop.secrets"
+    private static let ownerCredentials = UInt64(SD_BUS_CREDS_PID | SD_BUS_CREDS_COMM | SD_BUS_CREDS_AUGMENT)
+
+    // Made by `init`, released by `deinit`.
+    private let bus: OpaquePointer
+
+    /// Connects to the bus that the environment names.
+    init() throws(KeychainFailure) {
+        var made: OpaquePointer?
+        let result = unsafe sd_bus_open_user(&made)
+        guard result >= 0, let made = unsafe made else {
+            throw KeychainFailure(
+                .notAvailable, "the message bus of the session cannot be reached: \(Errno(rawValue: -result))",
+                cause: .system(errno: -result))
+        }
+        unsafe bus = made
+    }
+
+    deinit { _ = unsafe sd_bus_flush_close_unref(bus) }
+
+    /// Serves the objects.
+    ///
+    /// Both arguments must outlive the bus.
+    @unsafe func serve(_ handlers: UnsafePointer<keychain_bus_handlers>, _ context: UnsafeMutableRawPointer) throws(KeychainFailure) {
+        try check(unsafe keychain_bus_serve(bus, handlers, context), "the objects cannot be served")
+    }
+
+    /// Takes the name of the service, and fails if another program has it: waiting for it would let callers wait.
+    func takeName() throws(KeychainFailure) {
+        let result = unsafe sd_bus_request_name(bus, Self.serviceName, 0)
+        guard result != -Errno.exists.rawValue else {
+            let owner = owner.map { ": \($0)" } ?? ""
+            throw KeychainFailure(.notAvailable, "another program is the keyring of this session\(owner)", cause: .busy)
+        }
+        try check(result, "the name \(Self.serviceName) cannot be taken")
+    }
+
+    /// The program that has the name.
+    private var owner: String? {
+        var credentials: OpaquePointer?
+        guard unsafe sd_bus_get_name_creds(bus, Self.serviceName, Self.ownerCredentials, &credentials) >= 0,
+            let credentials = unsafe credentials
+        else { return nil }
+        defer { _ = unsafe sd_bus_creds_unref(credentials) }
+        var process: Int32 = 0
+        var name: UnsafePointer<CChar>?
+        guard unsafe sd_bus_creds_get_pid(credentials, &process) >= 0 else { return nil }
+        // The text belongs to the credentials, and is copied.
+        _ = unsafe sd_bus_creds_get_comm(credentials, &name)
+        return unsafe "\(BusMessage.text(name)) (process \(process))"
+    }
+
+    /// Handles one message or sends one; returns false if there is nothing to do.
+    func process() throws(KeychainFailure) -> Bool {
+        try check(unsafe sd_bus_process(bus, nil), "the message bus is lost") > 0
+    }
+
+    func wait(for event: FileDescriptor, milliseconds: Int64) throws(KeychainFailure) {
+        try check(unsafe keychain_bus_wait(bus, event.rawValue, milliseconds), "the message bus is lost")
+    }
+
+    /// Sends a signal from an object, to all programs or to one.
+    func emit(
+        _ member: String, from path: ObjectPath, _ interface: String, to destination: String? = nil,
+        _ body: (BusMessage) throws(BusError) -> Void
+    ) {
+        var made: OpaquePointer?
+        guard unsafe sd_bus_message_new_signal(bus, &made, path.text, interface, member) >= 0 else { return }
+        // A signal has no caller that could be told of a failure. A bus that is lost ends the process.
+        try? unsafe BusMessage.send(made) { message throws(BusError) in
+            if let destination { try message.setDestination(destination) }
+            try body(message)
+        }
+    }
+
+    /// Announces the new value of a property.
+    func emitChange(of property: String, at path: ObjectPath, _ interface: String) {
+        unsafe property.withCString { name in
+            // sd-bus only reads the names.
+            var names = unsafe [UnsafeMutablePointer(mutating: name), nil]
+            _ = unsafe sd_bus_emit_properties_changed_strv(bus, path.text, interface, &names)
+        }
+    }
+
+    @discardableResult
+    private func check(_ result: Int32, _ context: String) throws(KeychainFailure) -> Int32 {
+        guard result >= 0 else {
+            throw KeychainFailure(.notAvailable, "\(context): \(Errno(rawValue: -result))", cause: .system(errno: -result))
+        }
+        return result
+    }
+}
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#if SecretService && !canImport(Darwin)
+internal import KeychainCore
+internal import KeychainSystem
+
+/// A collection of items, with an index that is made at the first search.
+final class Collection {
+    /// The last part of the path.
+    let name: String
+    var label: String
+    var dates: ItemDates
+    let storage: any ItemStorage
+    /// Whether its items are in the keychain, and locked with it.
+    let isPersistent: Bool
+    /// Counts the changes that this process has made to the index.
+    private(set) var generation = 0
+    private var index: AttributeIndex?
+
+    init(name: String, label: String, dates: ItemDates = ItemDates(), storage: any ItemStorage, isPersistent: Bool) {
+        self.name = name
+        self.label = label
+        self.dates = dates
+        self.storage = storage
+        self.isPersistent = isPersistent
+    }
+
+    private func changeIndex(_ body: (inout AttributeIndex) -> Void) {
+        guard var changed = index else { return }
+        // No second reference, or the index would be copied.
+        index = nil
+        body(&changed)
+        generation += 1
+        index = changed.isSparse ? nil : changed
+    }
+
+    private func currentIndex() throws(KeychainFailure) -> AttributeIndex {
+        if let index { return index }
+        let made = AttributeIndex(try storage.descriptions())
+        index = made
+        return made
+    }
+
+    var hasIndex: Bool { index != nil }
+
+    /// Replaces the index by one that was made from the items of the keychain, and returns the differences.
+    func replaceIndex(with new: AttributeIndex) -> (added: [UInt64], removed: [UInt64], changed: [UInt64]) {
+        defer { index = new }
+        return index?.changes(to: new) ?? ([], [], [])
+    }
+
+    // MARK: Searches
+
+    func numbers() throws(KeychainFailure) -> [UInt64] { try currentIndex().numbers }
+    func count() throws(KeychainFailure) -> Int { try currentIndex().count }
+    func contains(_ number: UInt64) throws(KeychainFailure) -> Bool { try currentIndex().contains(number) }
+    func search(_ lookup: ItemLookup) throws(KeychainFailure) -> [UInt64] { try currentIndex().numbers(matching: lookup) }
+
+    // MARK: Changes
+
+    /// Stores an item, in place of the oldest one with exactly these attributes if `replaces` is true.
+    ///
+    /// A superset of the attributes is another item: one that was replaced would lose attributes of another program.
+    func store(
+        _ lookup: ItemLookup, label: String, _ secret: ItemSecret, replaces: Bool
+    ) throws(KeychainFailure) -> (number: UInt64, isNew: Bool) {
+        let present = try currentIndex()
+        if replaces, let number = present.number(withExactly: lookup) {
+            let item = ItemDescription(number: number, label: label, lookup: lookup)
+            try storage.set(secret, of: item)
+            changeIndex { $0.update(item, from: item) }
+            return (number, false)
+        }
+        // The time of the creation, so that a number is not used again after its item was removed, and so that no counter is needed.
+        let microseconds = UInt64(clamping: Int64((SystemWallClock().now() + KeychainItems.referenceDateSeconds) * 1_000_000))
+        var number = max(present.largestNumber + 1, microseconds)
+        while true {
+            let item = ItemDescription(number: number, label: label, lookup: lookup)
+            do throws(KeychainFailure) {
+                try storage.add(item, secret)
+                changeIndex { $0.append(item) }
+                return (number, true)
+            } catch {
+                // Another process has stored an item at the same moment.
+                guard error.status == .duplicateItem else { throw error }
+                number += 1
+            }
+        }
+    }
+
+    func change(_ number: UInt64, _ body: (inout ItemDescription) -> Void) throws(KeychainFailure) {
+        let former = try storage.description(of: number).0
+        var item = former
+        body(&item)
+        try storage.set(item)
+        changeIndex { $0.update(item, from: former) }
+    }
+
+    func set(_ secret: ItemSecret, of number: UInt64) throws(KeychainFailure) {
+        try storage.set(secret, of: try storage.description(of: number).0)
+        generation += 1
+    }
+
+    func remove(_ number: UInt64) throws(KeychainFailure) {
+        try storage.remove(number)
+        changeIndex { $0.remove(number) }
+    }
+
+    func removeAll() throws(KeychainFailure) {
+        try storage.removeAll()
+        generation += 1
+        index = AttributeIndex()
+    }
+}
+#endif

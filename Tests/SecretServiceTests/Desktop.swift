@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#if SecretService && !canImport(Darwin)
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainSystem
+import KeychainTestSupport
+import Testing
+
+@testable import ValetCLI
+
+/// A private message bus with `keychain-secret-service`, which has a keychain of its own.
+final class Desktop {
+    static let passcode = "swordfish"
+    static let root = "/org/freedesktop/secrets"
+    static let login = "\(root)/collection/login"
+    static let agreement = "dh-ietf1024-sha256-aes128-cbc-pkcs7"
+
+    let home: String
+    private(set) var bridge: ChildProcess
+    private let homeDirectory: TemporaryDirectory
+    private let busDirectory: TemporaryDirectory
+    private let bus: ChildProcess
+    private let pinentry: String
+
+    /// Starts both; with `hasPasscode`, the keychain is locked.
+    ///
+    /// `pinentry` is the program that asks for the passcode, by default one that fails.
+    init(hasPasscode: Bool = false, pinentry: String = "/usr/bin/false") throws {
+        homeDirectory = try TemporaryDirectory(inMemory: true)
+        busDirectory = try TemporaryDirectory()
+        home = homeDirectory.path
+        self.pinentry = pinentry
+        let configuration = """
+            <busconfig><type>session</type><listen>unix:path=\(busDirectory.path)/bus</listen><auth>EXTERNAL</auth>
+            <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy>
+            </busconfig>
+            """
+        try configuration.write(toFile: busDirectory.path + "/bus.conf", atomically: true, encoding: .utf8)
+        bus = try ChildProcess(
+            "dbus-daemon", ["--config-file=\(busDirectory.path)/bus.conf", "--nofork", "--print-address"],
+            environment: ["PATH": "/usr/bin:/bin"])
+        _ = try bus.readLine()
+        let keychain = try Self.keychain(home: home)
+        if hasPasscode {
+            try keychain.set(Self.passcode)
+            try keychain.lock(.everything)
+        }
+        bridge = try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+        try requireName()
+    }
+
+    /// Opens the keychain as another process with the entitlements of the bridge.
+    static func keychain(home: String) throws -> LocalKeychain {
+        var configuration = KeychainConfiguration(home: home)
+        configuration.useTestPolicy(in: home)
+        return LocalKeychain(
+            configuration: configuration, entitlements: Entitlements(applicationIdentifier: "keychain-secret-service"))
+    }
+
+    deinit { (try? Self.keychain(home: home))?.forgetKeys() }
+
+    private static func startBridge(home: String, bus: String, pinentry: String) throws -> ChildProcess {
+        try ChildProcess(
+            try BuiltProgram.path(of: "keychain-secret-service"),
+            environment: ["KEYCHAIN_HOME": home, "KEYCHAIN_PINENTRY": pinentry, "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(bus)/bus"])
+    }
+
+    private func requireName() throws {
+        let connection = try connect()
+        let hasOwner = try waitUntil {
+            try connection.call(
+                "org.freedesktop.DBus", path: "/org/freedesktop/DBus", interface: "org.freedesktop.DBus", "NameHasOwner",
+                [.text("org.freedesktop.secrets")], signature: "s"
+            ).first?.boolean == true
+        }
+        try #require(hasOwner)
+    }
+
+    /// The variables of a program in this session.
+    var environment: [String: String] {
+        ["PATH": "/usr/bin:/bin", "HOME": home, "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(busDirectory.path)/bus"]
+    }
+
+    func connect() throws -> DBusConnection {
+        try DBusConnection([.path(busDirectory.path + "/bus")], timeoutMilliseconds: 60_000)
+    }
+
+    /// Connects a program, which opens a session.
+    func client() throws -> SecretClient { try SecretClient(try connect(), of: self) }
+
+    /// Ends the bridge and starts one with another keychain, to which a program connects.
+    func client(ofKeychainAt home: String) throws -> SecretClient {
+        bridge.send(signal: SIGTERM)
+        _ = try bridge.waitUntilEnded()
+        bridge = try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+        try requireName()
+        return try client()
+    }
+
+    /// Ends the bridge by a signal and starts it again.
+    func restartBridge(signal: Int32 = SIGTERM) throws {
+        bridge.send(signal: signal)
+        _ = try bridge.waitUntilEnded()
+        bridge = try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+        try requireName()
+    }
+
+    /// Starts a second bridge in the session.
+    func startSecondBridge() throws -> ChildProcess {
+        try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+    }
+
+    func run(_ program: String, _ arguments: [String], input: String? = nil) throws -> (ending: ChildProcess.Ending, output: String) {
+        let child = try ChildProcess(program, arguments, environment: environment)
+        if let input { child.send(input) }
+        child.closeInput()
+        let output = try child.readToEnd()
+        return (try child.waitUntilEnded(), output)
+    }
+}
+
+/// A program on the bus, which transfers secrets in a session without encryption.
+final class SecretClient {
+    enum Interface: String {
+        case service = "org.freedesktop.Secret.Service"
+        case collection = "org.freedesktop.Secret.Collection"
+        case item = "org.freedesktop.Secret.Item"
+        case session = "org.freedesktop.Secret.Session"
+        case prompt = "org.freedesktop.Secret.Prompt"
+        case properties = "org.freedesktop.DBus.Properties"
+        case introspectable = "org.freedesktop.DBus.Introspectable"
+        case peer = "org.freedesktop.DBus.Peer"
+    }
+
+    let connection: DBusConnection
+    private(set) var session = ""
+    /// The desktop lives at least as long as its programs.
+    private let desktop: Desktop
+
+    init(_ connection: DBusConnection, of desktop: Desktop) throws {
+        self.connection = connection
+        self.desktop = desktop
+        session = try #require(try openSession("plain", .variant(signature: "s", .text(""))).last?.text)
+    }
+
+    // MARK: Calls
+
+    func call(
+        _ path: String, _ interface: Interface, _ member: String, _ arguments: [DBusValue] = [], _ signature: String = ""
+    ) throws(DBusFailure) -> [DBusValue] {
+        try connection.call(
+            "org.freedesktop.secrets", path: path, interface: interface.rawValue, member, arguments, signature: signature)
+    }
+
+    /// The name of the error with which a call fails, without `org.freedesktop.`; nil if it succeeds.
+    func error(
+        _ path: String, _ interface: Interface, _ member: String, _ arguments: [DBusValue] = [], _ signature: String = ""
+    ) throws -> String? {
+        do {
+            _ = try call(path, interface, member, arguments, signature)
+            return nil
+        } catch .error(let name) {
+            return name.hasPrefix("org.freedesktop.") ? String(name.dropFirst("org.freedesktop.".count)) : name
+        } catch {
+            throw error
+        }
+    }
+
+    func openSession(_ algorithm: String, _ input: DBusValue) throws -> [DBusValue] {
+        try call(Desktop.root, .service, "OpenSession", [.text(algorithm), input], "sv")
+    }
+
+    func property(_ name: String, of path: String, _ interface: Interface) throws -> DBusValue {
+        try #require(try call(path, .properties, "Get", [.text(interface.rawValue), .text(name)], "ss").first)
+    }
+
+    func setProperty(_ name: String, of path: String, _ interface: Interface, _ signature: String, _ value: DBusValue) throws -> String? {
+        try error(
+            path, .properties, "Set", [.text(interface.rawValue), .text(name), .variant(signature: signature, value)], "ssv")
+    }
+
+    // MARK: Items
+
+    static func attributes(_ attributes: [String: String]) -> DBusValue {
+        .list(attributes.sorted { $0.key < $1.key }.map { .list([.text($0.key), .text($0.value)]) })
+    }
+
+    func secret(_ bytes: [UInt8], _ contentType: String = "text/plain", session: String? = nil, parameters: [UInt8] = []) -> DBusValue {
+        .list([.text(session ?? self.session), .bytes(parameters), .bytes(bytes), .text(contentType)])
+    }
+
+    func itemArguments(
+        _ attributes: [String: String], _ secret: DBusValue, label: String = "", replaces: Bool = false, others: [DBusValue] = []
+    ) -> [DBusValue] {
+        [
+            .list(
+                [
+                    .list([.text("org.freedesktop.Secret.Item.Label"), .variant(signature: "s", .text(label))]),
+                    .list([
+                        .text("org.freedesktop.Secret.Item.Attributes"), .variant(signature: "a{ss}", Self.attributes(attributes)),
+                    ]),
+                ] + others), secret, .number(replaces ? 1 : 0),
+        ]
+    }
+
+    static let itemSignature = "a{sv}(oayays)b"
+
+    func createItem(
+        _ attributes: [String: String], _ value: String, label: String = "", contentType: String = "text/plain", replaces: Bool = false,
+        in collection: String = Desktop.login, others: [DBusValue] = []
+    ) throws -> String {
+        let reply = try call(
+            collection, .collection, "CreateItem",
+            itemArguments(attributes, secret(Array(value.utf8), contentType), label: label, replaces: replaces, others: others),
+            Self.itemSignature)
+        try #require(reply.last?.text == "/")
+        return try #require(reply.first?.text)
+    }
+
+    /// The secret of an item as text, and its content type.
+    func secret(of item: String) throws -> (text: String, contentType: String) {
+        let parts = try #require(try call(item, .item, "GetSecret", [.text(session)], "o").first?.list)
+        return (String(decoding: try #require(parts[2].bytes), as: UTF8.self), try #require(parts[3].text))
+    }
+
+    func search(_ attributes: [String: String]) throws -> (unlocked: [String], locked: [String]) {
+        let reply = try call(Desktop.root, .service, "SearchItems", [Self.attributes(attributes)], "a{ss}")
+        return (try #require(reply.first?.texts), try #require(reply.last?.texts))
+    }
+
+    func search(_ attributes: [String: String], in collection: String) throws -> [String] {
+        try #require(try call(collection, .collection, "SearchItems", [Self.attributes(attributes)], "a{ss}").first?.texts)
+    }
+
+    func itemAttributes(_ item: String) throws -> [String: String] {
+        let list = try #require(try property("Attributes", of: item, .item).list)
+        return Dictionary(uniqueKeysWithValues: list.compactMap { $0.texts }.map { ($0[0], $0[1]) })
+    }
+
+    // MARK: Locking
+
+    /// The objects that are unlocked, and the prompt.
+    func unlock(_ paths: [String]) throws -> (unlocked: [String], prompt: String) {
+        let reply = try call(Desktop.root, .service, "Unlock", [.list(paths.map(DBusValue.text))], "ao")
+        return (try #require(reply.first?.texts), try #require(reply.last?.text))
+    }
+
+    func lock(_ paths: [String]) throws -> [String] {
+        try #require(try call(Desktop.root, .service, "Lock", [.list(paths.map(DBusValue.text))], "ao").first?.texts)
+    }
+
+    /// Shows a prompt and waits until it is completed: whether it was dismissed, and its result.
+    func complete(_ prompt: String) throws -> (isDismissed: Bool, result: DBusValue) {
+        try connection.subscribe(path: prompt, interface: Interface.prompt.rawValue, "Completed")
+        _ = try call(prompt, .prompt, "Prompt", [.text("")], "s")
+        return try completion()
+    }
+
+    /// Waits for the signal of `subscribe`.
+    func completion() throws -> (isDismissed: Bool, result: DBusValue) {
+        let values = try connection.signal(until: .after(seconds: 60))
+        let isDismissed = try #require(values.first?.boolean as Bool?)
+        return (isDismissed, try #require(values.last))
+    }
+}
+
+/// A pinentry program that answers with each of these passcodes in turn.
+func pinentry(_ passcodes: String...) throws -> ScriptedPinentryProgram {
+    try ScriptedPinentryProgram(passcodes.flatMap { ["say OK", "until GETPIN", "say D \($0)", "say OK"] })
+}
+#endif
