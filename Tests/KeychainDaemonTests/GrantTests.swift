@@ -78,6 +78,14 @@ struct GrantTests {
             #expect(throws: KeychainFailure(.missingEntitlement, "")) {
                 try running.add(AddRequest(itemClass: .genericPassword, attributes: ItemAttributes([.accessGroup: .string("owner")])))
             }
+            let item = try #require(try running.copyMatching(MatchRequest(query: .account("token"))).first)
+            let byReference = ItemQuery(itemClass: .genericPassword, reference: item.reference)
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try running.delete(DeleteRequest(query: byReference)) }
+            #expect(throws: KeychainFailure(.itemNotFound, "")) { try running.update(UpdateRequest(query: byReference, secret: Data([1]))) }
+            try running.set("mine", "1")
+            #expect(throws: KeychainFailure(.missingEntitlement, "")) {
+                try running.update(UpdateRequest(query: .account("mine"), changes: ItemAttributes([.accessGroup: .string("owner")])))
+            }
             for identity in [
                 PeerIdentity.anyProgram, .program("/usr/bin/valet"), .programGroup("reader"), .sandboxed(.snap(name: "reader")),
             ] {
