@@ -1479,7 +1479,7 @@ def ipc_vectors():
         "a login": (80, plain + u32(65534) + counted(b"12345")),
         "a watch": (96, plain),
         "a locked session": (97, plain + optional(u32(65534))),
-        "an agent": (113, plain + optional(u32(65534))),
+        "an agent": (113, plain + b"\x02"),
         "a passcode": (114, plain + b"\x00" + counted(b"swordfish")),
         "no prompt": (114, plain + b"\x02" + counted(b"no terminal")),
         "all sessions": (97, plain + optional(None)),

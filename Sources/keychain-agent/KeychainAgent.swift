@@ -12,14 +12,13 @@ internal import KeychainSystem
 enum KeychainAgent {
     private struct Arguments {
         var socketPath = DaemonClient.standardSocketPath
-        /// The process whose prompts are shown; nil for all of the user.
-        var process: Int32?
+        var scope = AgentScope.allProcesses
     }
 
     static func main() {
         ProcessHardening.apply()
         CurrentProcess.ignoreBrokenPipeSignal()
-        guard let arguments = arguments() else { fail("usage: keychain-agent [--socket /PATH] [--process NUMBER]", status: 64) }
+        guard let arguments = arguments() else { fail("usage: keychain-agent [--socket /PATH] [--for parent]", status: 64) }
         do throws(KeychainFailure) {
             try run(arguments)
         } catch {
@@ -33,9 +32,7 @@ enum KeychainAgent {
             guard let value = ProcessArguments.text(at: index + 1) else { return nil }
             switch ProcessArguments.text(at: index) {
             case "--socket" where value.hasPrefix("/"): arguments.socketPath = value
-            case "--process":
-                guard let process = Int32(value) else { return nil }
-                arguments.process = process
+            case "--for" where value == "parent": arguments.scope = .parentProcess
             default: return nil
             }
         }
@@ -48,13 +45,13 @@ enum KeychainAgent {
         let prompter = SystemPresencePrompter(
             try PinentrySelection(variable: variables["KEYCHAIN_PINENTRY"]), environment: PromptEnvironment(variables),
             interruption: interruption.descriptor)
-        let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: arguments.socketPath), process: arguments.process)
+        let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: arguments.socketPath), arguments.scope)
         var isWatched = BackgroundThread.start {
             // keychaind ends the connection when an answer is of no use any more.
             agent.waitForEnd()
             interruption.set()
         }
-        if arguments.process != nil {
+        if arguments.scope == .parentProcess {
             isWatched =
                 isWatched
                 && BackgroundThread.start {

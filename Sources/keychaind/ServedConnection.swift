@@ -99,7 +99,7 @@ final class ServedConnection: Sendable {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)
             case .watch: try watch(&buffer, services.sessions)
-            case .agent(let process): try serveAgent(identity, forProcess: process, services.agents, mayObserve)
+            case .agent(let scope): try serveAgent(identity, scope, services.agents, mayObserve)
             }
         } catch {
             // The program has ended, or does not follow the protocol. Closing the connection is the answer to both.
@@ -173,7 +173,7 @@ final class ServedConnection: Sendable {
     /// What a connection is for after its calls.
     private enum Continuation {
         case end, observation, watch
-        case agent(forProcess: Int32?)
+        case agent(AgentScope)
     }
 
     /// Performs calls until the program ends the connection, or wants to observe changes or to watch sessions from now on.
@@ -197,7 +197,7 @@ final class ServedConnection: Sendable {
             let request = try Self.parsed { () throws(MalformedMessage) in try Request(parsing: message) }
             if case .observeChanges = request.call { return .observation }
             if case .watchSessions = request.call { return .watch }
-            if case .showPrompts(let process) = request.call { return .agent(forProcess: process) }
+            if case .showPrompts(let scope) = request.call { return .agent(scope) }
             if case .agentProgram = request.call {
                 try send(Response(services.agents.map { .path($0.program) } ?? .failure(Self.hasNoAgents)))
                 continue
@@ -273,7 +273,7 @@ final class ServedConnection: Sendable {
     ///
     /// Not one in a sandbox: it could cancel or imitate the prompts of the programs outside.
     private func serveAgent(
-        _ identity: PeerIdentity, forProcess process: Int32?, _ agents: Agents?, _ mayObserve: () -> Bool
+        _ identity: PeerIdentity, _ scope: AgentScope, _ agents: Agents?, _ mayObserve: () -> Bool
     ) throws(MessageChannel.Failure) {
         guard let agents else { return try send(Response(.failure(Self.hasNoAgents))) }
         if case .sandboxed = identity {
@@ -282,6 +282,19 @@ final class ServedConnection: Sendable {
         }
         guard mayObserve() else {
             return try send(Response(.failure(KeychainFailure(.notAvailable, "the user has too many agents, or observers", cause: .busy))))
+        }
+        let process: Int32?
+        switch scope {
+        case .allProcesses: process = nil
+        case .ownProcess: process = peer.processID
+        case .parentProcess:
+            // As the kernel knows it, also if the agent has another number for it.
+            process = ProcessFile("/proc/\(peer.processID)/status").text.flatMap { ProcessFile.field("PPid:", in: $0) }.flatMap {
+                Int32($0)
+            }
+            guard process != nil else {
+                return try send(Response(.failure(KeychainFailure(.notAvailable, "the process that has started the agent is not known"))))
+            }
         }
         state.withLock { $0 = .observing }
         try agents.serve(Agent(channel, sender: peer.processID, process: process), ofUser: peer.userID)

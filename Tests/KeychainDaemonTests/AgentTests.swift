@@ -92,7 +92,7 @@ struct AgentTests {
                     agent.withLock { $0?.end() }
                     return .cancel
                 })
-            let started = try PresenceAgent(DaemonClient.connector(toSocketAt: service.path), process: nil)
+            let started = try PresenceAgent(DaemonClient.connector(toSocketAt: service.path), .allProcesses)
             agent.withLock { $0 = started }
             #expect(BackgroundThread.start { started.run(dying) })
             #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try service.client().value(of: "safe", nil) }
@@ -103,9 +103,9 @@ struct AgentTests {
     func sessionAgent() throws {
         try withService { service in
             let connector = DaemonClient.connector(toSocketAt: service.path)
-            let foreign = try PresenceAgent(connector, process: 1)
+            let foreign = try PresenceAgent(connector, .parentProcess)
             #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try service.client().value(of: "safe", nil) }
-            let agents = try (0..<2).map { _ in try PresenceAgent(connector, process: nil) }
+            let agents = try (0..<2).map { _ in try PresenceAgent(connector, .allProcesses) }
             let person = ScriptedPresencePrompter(.type(Self.passcode))
             for agent in agents { #expect(BackgroundThread.start { agent.run(person) }) }
             #expect(try service.client().value(of: "safe", nil) == "12345")
@@ -119,7 +119,7 @@ struct AgentTests {
         try withService { service in
             let connector = DaemonClient.connector(toSocketAt: service.path)
             let inSession = ScriptedPresencePrompter(.type(Self.passcode), .type(Self.passcode), .type(Self.passcode))
-            let agent = try PresenceAgent(connector, process: nil)
+            let agent = try PresenceAgent(connector, .allProcesses)
             #expect(BackgroundThread.start { agent.run(inSession) })
             let atTerminal = ScriptedPresencePrompter(.type(Self.passcode))
             #expect(try service.client(launcher: StubLauncher(atTerminal, service.path)).value(of: "safe", nil) == "12345")
@@ -152,12 +152,14 @@ struct AgentTests {
         }
     }
 
-    @Test("A program in a sandbox is no agent, neither of all processes nor of its own", arguments: [nil, CurrentProcess.id])
-    func sandboxedAgent(process: Int32?) throws {
+    @Test(
+        "A program in a sandbox is no agent, neither of all processes nor of its own",
+        arguments: [AgentScope.allProcesses, .ownProcess, .parentProcess])
+    func sandboxedAgent(scope: AgentScope) throws {
         for sandbox in [Sandbox.flatpak(applicationID: "org.example.App"), .snap(name: "example"), .unnamed] {
             try withService(as: .sandboxed(sandbox)) { service in
                 #expect(throws: KeychainFailure(.missingEntitlement, "")) {
-                    try PresenceAgent(DaemonClient.connector(toSocketAt: service.path), process: process)
+                    try PresenceAgent(DaemonClient.connector(toSocketAt: service.path), scope)
                 }
             }
         }
@@ -168,7 +170,7 @@ struct AgentTests {
         try withService { service in
             let fake = try RawConnection(service.path)
             try fake.identify()
-            try fake.send(Request(.showPrompts(process: nil)).message)
+            try fake.send(Request(.showPrompts(.allProcesses)).message)
             _ = try fake.receive()
             for _ in 0..<count { try fake.send(Request(.answer(.empty)).message) }
             #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try service.client().value(of: "safe", nil) }
@@ -181,7 +183,7 @@ struct AgentTests {
         try withService { service in
             let fake = try RawConnection(service.path)
             try fake.identify()
-            try fake.send(Request(.showPrompts(process: nil)).message)
+            try fake.send(Request(.showPrompts(.allProcesses)).message)
             _ = try fake.receive()
             let outcome = Mutex<KeychainFailure?>(nil)
             let client = service.client()
@@ -200,7 +202,7 @@ struct AgentTests {
     @Test("A program that ends while its prompt is shown ends the prompt, and the next program is asked for")
     func callerEnds() throws {
         try withService { service in
-            let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: service.path), process: nil)
+            let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: service.path), .allProcesses)
             let isAsked = DispatchSemaphore(value: 0)
             let asks = ScriptedPresencePrompter(
                 .decide { _ in
@@ -272,7 +274,7 @@ final class StubLauncher: AgentLauncher {
     var canAsk: Bool { prompter.canAsk }
 
     func launch(_ program: String) throws(KeychainFailure) -> any RunningAgent {
-        let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: path), process: CurrentProcess.id)
+        let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: path), .ownProcess)
         let prompter = prompter
         guard BackgroundThread.start({ agent.run(prompter) }) else { throw KeychainFailure(.allocate, "no thread") }
         return Running(agent: agent) { [self] in ended.withLock { $0.append(program) } }

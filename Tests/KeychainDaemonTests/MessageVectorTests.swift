@@ -144,7 +144,7 @@ struct MessageVectorTests {
         case ("all grants", .grants): true
         case ("a grant", .grant(let program, let group)): program == "program:/usr/bin/evolution" && group == "group:kc-demo"
         case ("a revocation", .revoke(let program, let group)): program == "flatpak:org.example.App" && group == "group:kc-demo"
-        case ("an agent", .showPrompts(let process)): process == 65_534
+        case ("an agent", .showPrompts(let scope)): scope == .parentProcess
         case ("a passcode", .answer(.secret(let passcode))): passcode.secret.byteCount == 9
         case ("no prompt", .answer(.refused(let refusal))): refusal == .promptUnavailable("no terminal")
         case ("a locked session", .lockWithSession(let user)): user == 65_534

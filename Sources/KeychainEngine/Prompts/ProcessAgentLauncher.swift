@@ -34,7 +34,7 @@ private final class AgentProcess: RunningAgent {
         let process: PipedProcess
         do throws(Errno) {
             process = try PipedProcess(
-                path: program, arguments: ["--socket", socketPath, "--process", "\(CurrentProcess.id)"], environment: variables,
+                path: program, arguments: ["--socket", socketPath, "--for", "parent"], environment: variables,
                 // In the foreground of the terminal, as this process.
                 leadsSession: !Terminal.isUsable)
             // It writes a line when keychaind knows it.
@@ -60,7 +60,7 @@ private final class AgentThread: RunningAgent {
     private let agent: PresenceAgent
 
     init(_ prompter: any PresencePrompter, _ socketPath: String) throws(KeychainFailure) {
-        let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: socketPath), process: CurrentProcess.id)
+        let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: socketPath), .ownProcess)
         self.agent = agent
         guard BackgroundThread.start({ agent.run(prompter) }) else {
             throw KeychainFailure(.allocate, "there is no thread for a prompt")

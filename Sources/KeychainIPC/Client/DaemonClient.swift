@@ -56,7 +56,7 @@ package final class DaemonClient: Sendable {
                 guard case .path(let program) = try reply(to: .agentProgram, in: nil, asksOwnAgentsOnly: true) else { throw error }
                 try agent.begin(program)
             } catch let failure {
-                // Keychaind may refuse it, for example in a sandbox, or it does not start.
+                // keychaind may refuse it, for example in a sandbox, or it does not start.
                 do throws(KeychainFailure) {
                     return try reply(to: call, in: context, asksOwnAgentsOnly: false)
                 } catch {

@@ -8,15 +8,15 @@ package import KeychainSystem
 package final class PresenceAgent: Sendable {
     private let connection: DaemonConnection
 
-    /// Offers to show the prompts for one process of the user, or with nil for all of them.
+    /// Offers to show the prompts of one process, or of all processes of the user.
     ///
     /// When this returns, keychaind knows the agent.
     package init(
-        _ connector: DaemonClient.Connector, process: Int32?, until deadline: Deadline = .after(seconds: 5)
+        _ connector: DaemonClient.Connector, _ scope: AgentScope, until deadline: Deadline = .after(seconds: 5)
     ) throws(KeychainFailure) {
         connection = try DaemonConnection(
             try connector(deadline), Entitlements(applicationIdentifier: ""), storeID: nil, until: deadline)
-        switch connection.exchange(Request(.showPrompts(process: process)), until: deadline) {
+        switch connection.exchange(Request(.showPrompts(scope)), until: deadline) {
         case .response(let response):
             if case .failure(let failure) = response.reply { throw failure }
             guard case .done = response.reply else { throw KeychainFailure(.malformed, isOutcomeUnknown: false) }

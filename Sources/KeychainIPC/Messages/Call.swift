@@ -50,8 +50,8 @@ package enum Call: Sendable {
     case lockWithSession(user: UInt32?)
     /// The path of the program that shows prompts for a program that keychaind serves.
     case agentProgram
-    /// Makes the connection that of an agent, to which each further reply is a question; `process` is the only one whose questions it shows.
-    case showPrompts(process: Int32?)
+    /// Makes the connection that of an agent, to which each further reply is a question.
+    case showPrompts(AgentScope)
     /// The answer of the person to the question before.
     case answer(PromptAnswer)
     /// Lets the program read the items of another program's access group on this connection, if a person agrees.
@@ -253,7 +253,7 @@ extension MessageWriter {
             write(current.secret)
             write(new.secret)
         case .lockWithSession(let user): write(ifPresent: user) { writer, user in writer.write(user) }
-        case .showPrompts(let process): write(ifPresent: process) { writer, process in writer.write(process) }
+        case .showPrompts(let scope): write(scope.rawValue)
         case .answer(let answer): write(answer)
         case .requestAccess(let group): write(group)
         case .grant(let program, let group), .revoke(let program, let group):
@@ -375,7 +375,7 @@ extension MessageReader {
         case 96: return .watchSessions
         case 97: return .lockWithSession(user: try readIfPresent { reader throws(MalformedMessage) in try reader.readUInt32() })
         case 112: return .agentProgram
-        case 113: return .showPrompts(process: try readIfPresent { reader throws(MalformedMessage) in try reader.readInt32() })
+        case 113: return .showPrompts(try required(AgentScope(rawValue: try readByte())))
         case 114: return .answer(try readAnswer())
         case 128: return .requestAccess(group: try readText())
         case 129: return .grants

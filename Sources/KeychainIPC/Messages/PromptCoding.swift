@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package import KeychainCore
 
+/// The processes whose prompts an agent shows, all of them of its user.
+package enum AgentScope: UInt8, Sendable {
+    case allProcesses = 0
+    /// The agent is a thread of the program.
+    case ownProcess = 1
+    /// The program has started the agent. keychaind finds out which process that is: an agent could name any other, and come before its own agent.
+    case parentProcess = 2
+}
+
 /// What an agent has heard from the person.
 package enum PromptAnswer: Sendable {
     /// The text as it was typed.
