@@ -248,8 +248,9 @@ let package = Package(
         .testTarget(
             name: "SecretServiceTests",
             dependencies: [
-                "keychain-secret-service", "SecretService", "ValetCLI", "Keybag", "KeychainEngine", "KeychainSystem", "KeychainCore",
-                "Contracts", "KeychainTestSupport", "KeychainTestChild", .target(name: "CSystemdShims", condition: .when(platforms: linux)),
+                "keychain-secret-service", "keychaind", "SecretService", "ValetCLI", "KeychainIPC", "Keybag", "KeychainEngine",
+                "KeychainSystem", "KeychainCore", "Contracts", "KeychainTestSupport", "KeychainTestChild",
+                .target(name: "CSystemdShims", condition: .when(platforms: linux)),
             ]
         ),
         .testTarget(name: "SecurityAPITests", dependencies: ["SecurityAPI", "KeychainCore", "KeychainTesting"]),

@@ -29,6 +29,7 @@ extension SecretServiceBridge {
             try collections.remove(collection)
             return numbers
         }
+        noteOwnWrite()
         if collection.name == CollectionList.login {
             for number in numbers { emitItem("ItemDeleted", collection, number) }
             noteItems(of: collection)
@@ -72,6 +73,7 @@ extension SecretServiceBridge {
         let stored = try BusError.converting { () throws(KeychainFailure) in
             try collection.store(lookup, label: label, secret, replaces: replaces)
         }
+        noteOwnWrite()
         emitItem(stored.isNew ? "ItemCreated" : "ItemChanged", collection, stored.number)
         if stored.isNew {
             noteItems(of: collection)
@@ -93,6 +95,7 @@ extension SecretServiceBridge {
         case "Delete":
             try requireUnlocked(collection)
             try BusError.converting { () throws(KeychainFailure) in try collection.remove(number) }
+            noteOwnWrite()
             emitItem("ItemDeleted", collection, number)
             noteItems(of: collection)
             try message.reply { reply throws(BusError) in try reply.append(path: ObjectPath.none) }
@@ -128,6 +131,7 @@ extension SecretServiceBridge {
     }
 
     func noteItemChanged(_ collection: Collection, _ number: UInt64, _ properties: String...) {
+        noteOwnWrite()
         emitItem("ItemChanged", collection, number)
         for property in properties { noteChange(of: property, at: .item(collection: collection.name, number), Interface.item) }
     }

@@ -48,6 +48,7 @@ extension SecretServiceBridge {
             let label = try value.readText()
             try requireUnlocked(collection)
             try BusError.converting { () throws(KeychainFailure) in try collections.setLabel(label, of: collection) }
+            noteOwnWrite()
             emitCollectionChanged(collection)
             noteChange(of: "Label", at: .collection(collection.name), Interface.collection)
         case .item(let collection, let number):

@@ -54,6 +54,7 @@ extension SecretServiceBridge {
         }
         let alias = ObjectPath.encode(try message.readText())
         let made = try BusError.converting { () throws(KeychainFailure) in try collections.make(label: label, alias: alias) }
+        noteOwnWrite()
         if made.isNew {
             emitService("CollectionCreated", .collection(made.0.name))
             noteChange(of: "Collections", at: .service, Interface.service)
@@ -177,6 +178,7 @@ extension SecretServiceBridge {
         }
         guard !alias.isEmpty else { throw .invalidArguments("an alias is not empty") }
         try BusError.converting { () throws(KeychainFailure) in try collections.setAlias(alias, to: name) }
+        noteOwnWrite()
         try message.reply()
     }
 }

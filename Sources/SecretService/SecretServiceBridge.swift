@@ -48,6 +48,14 @@ package final class SecretServiceBridge {
     /// The collections that have changed since a thread began to read their items.
     private var changedCollections: Set<String> = []
 
+    /// When this process last changed the keychain, and since when a change waits to be read; in nanoseconds of the monotonic clock.
+    private var lastOwnWrite: UInt64 = 0
+    private var unreadSince: UInt64?
+
+    /// How long the items of the keychain are not read again after a change by this process, which the keychain reports too; and how long at most.
+    private static let quietNanoseconds: UInt64 = 500_000_000
+    private static let longestDelayNanoseconds: UInt64 = 5_000_000_000
+
     /// Connects to the bus of the session.
     ///
     /// `prompter` makes the program that asks for the passcode, which stops when the descriptor can be read.
@@ -79,10 +87,11 @@ package final class SecretServiceBridge {
                 if case .stop = event { return }
                 handle(event)
             }
+            readCollectionsIfDue()
             announceChanges()
             // Handling an event may have queued messages.
             guard try !bus.process() else { continue }
-            try bus.wait(for: inbox.descriptor, milliseconds: -1)
+            try bus.wait(for: inbox.descriptor, milliseconds: millisecondsUntilRead)
         }
     }
 
@@ -124,7 +133,7 @@ package final class SecretServiceBridge {
         switch event {
         case .changed:
             announceLock()
-            readCollectionsAgain()
+            unreadSince = unreadSince ?? MonotonicClock.nowNanoseconds()
         case .indexed(let name, let generation, let index):
             readCollections.remove(name)
             adopt(index, name, generation)
@@ -141,6 +150,26 @@ package final class SecretServiceBridge {
             try message.append(completion.isDismissed)
             try message.appendContainer(BusType.variant, "ao") { () throws(BusError) in try message.append(paths: completion.paths) }
         }
+    }
+
+    /// Notes that this process has changed the keychain.
+    func noteOwnWrite() { lastOwnWrite = MonotonicClock.nowNanoseconds() }
+
+    /// When changes are read; nil if there are none.
+    private var readTime: UInt64? {
+        unreadSince.map { min(max($0, lastOwnWrite &+ Self.quietNanoseconds), $0 &+ Self.longestDelayNanoseconds) }
+    }
+
+    private var millisecondsUntilRead: Int64 {
+        guard let readTime else { return -1 }
+        let now = MonotonicClock.nowNanoseconds()
+        return readTime > now ? Int64((readTime - now) / 1_000_000) + 1 : 0
+    }
+
+    private func readCollectionsIfDue() {
+        guard let readTime, readTime <= MonotonicClock.nowNanoseconds() else { return }
+        unreadSince = nil
+        readCollectionsAgain()
     }
 
     /// Reads what may have changed: nothing says what has.
@@ -177,7 +206,7 @@ package final class SecretServiceBridge {
             for number in changes.changed { emitItem("ItemChanged", collection, number) }
             if !changes.added.isEmpty || !changes.removed.isEmpty { noteItems(of: collection) }
         }
-        if isOutdated { readItemsAgain(collection) }
+        if isOutdated { unreadSince = unreadSince ?? MonotonicClock.nowNanoseconds() }
     }
 
     // MARK: Signals

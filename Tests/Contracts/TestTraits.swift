@@ -64,6 +64,12 @@ extension Trait where Self == ConditionTrait {
         .enabled(if: TestRequirement.messageBus, "requires dbus-daemon, gdbus, and secret-tool")
     }
 
+    /// GNOME Keyring is installed.
+    package static var requiresGNOMEKeyring: Self {
+        .enabled(
+            if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gnome-keyring-daemon"), "requires gnome-keyring-daemon")
+    }
+
     /// The tests do not run as root.
     package static var requiresOrdinaryUser: Self { .enabled(if: geteuid() != 0, "requires an ordinary user") }
 }

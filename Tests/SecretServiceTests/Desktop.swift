@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
+import KeychainIPC
 import KeychainSystem
 import KeychainTestSupport
 import Testing
@@ -22,16 +23,32 @@ final class Desktop {
     private let homeDirectory: TemporaryDirectory
     private let busDirectory: TemporaryDirectory
     private let bus: ChildProcess
-    private let pinentry: String
+    private let start: StartKeyring
+
+    /// Starts the keyring of a session.
+    private typealias StartKeyring = (_ home: String, _ environment: [String: String]) throws -> ChildProcess
+
+    /// The program that is the keyring of the session.
+    enum Keyring {
+        case bridge
+        case gnome
+    }
 
     /// Starts both; with `hasPasscode`, the keychain is locked.
     ///
-    /// `pinentry` is the program that asks for the passcode, by default one that fails.
-    init(hasPasscode: Bool = false, pinentry: String = "/usr/bin/false") throws {
+    /// `pinentry` is the program that asks for the passcode, by default one that fails. With `keychaindSocket`, keychaind keeps the keychain.
+    init(
+        keyring: Keyring = .bridge, hasPasscode: Bool = false, pinentry: String = "/usr/bin/false", keychaindSocket: String? = nil
+    ) throws {
         homeDirectory = try TemporaryDirectory(inMemory: true)
         busDirectory = try TemporaryDirectory()
         home = homeDirectory.path
-        self.pinentry = pinentry
+        start = { home, environment in
+            switch keyring {
+            case .bridge: try Self.startBridge(home: home, environment, pinentry: pinentry, keychaindSocket: keychaindSocket)
+            case .gnome: try Self.startGNOMEKeyring(environment)
+            }
+        }
         let configuration = """
             <busconfig><type>session</type><listen>unix:path=\(busDirectory.path)/bus</listen><auth>EXTERNAL</auth>
             <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy>
@@ -47,7 +64,8 @@ final class Desktop {
             try keychain.set(Self.passcode)
             try keychain.lock(.everything)
         }
-        bridge = try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+        if let keychaindSocket { _ = try keychain.handOver(to: DaemonClient.connector(toSocketAt: keychaindSocket)) }
+        bridge = try start(home, Self.environment(home: home, bus: busDirectory.path))
         try requireName()
     }
 
@@ -61,10 +79,24 @@ final class Desktop {
 
     deinit { (try? Self.keychain(home: home))?.forgetKeys() }
 
-    private static func startBridge(home: String, bus: String, pinentry: String) throws -> ChildProcess {
-        try ChildProcess(
-            try BuiltProgram.path(of: "keychain-secret-service"),
-            environment: ["KEYCHAIN_HOME": home, "KEYCHAIN_PINENTRY": pinentry, "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(bus)/bus"])
+    private static func startBridge(
+        home: String, _ environment: [String: String], pinentry: String, keychaindSocket: String?
+    ) throws -> ChildProcess {
+        let variables = environment.merging(["KEYCHAIN_HOME": home, "KEYCHAIN_PINENTRY": pinentry]) { $1 }
+        let program = try BuiltProgram.path(of: "keychain-secret-service")
+        guard let keychaindSocket else { return try ChildProcess(program, environment: variables) }
+        // The program knows only the standard socket, so it gets a /run of its own.
+        let script = "mount -t tmpfs tmpfs /run && mkdir /run/keychain && ln -s \"$1\" /run/keychain/keychaind.sock && exec \"$2\""
+        return try ChildProcess("unshare", ["-m", "sh", "-c", script, "sh", keychaindSocket, program], environment: variables)
+    }
+
+    /// Starts GNOME Keyring with a new keyring, which it unlocks with the password of its input.
+    private static func startGNOMEKeyring(_ environment: [String: String]) throws -> ChildProcess {
+        let keyring = try ChildProcess(
+            "gnome-keyring-daemon", ["--unlock", "--components=secrets", "--foreground"], environment: environment)
+        keyring.send(passcode)
+        keyring.closeInput()
+        return keyring
     }
 
     private func requireName() throws {
@@ -78,10 +110,15 @@ final class Desktop {
         try #require(hasOwner)
     }
 
-    /// The variables of a program in this session.
-    var environment: [String: String] {
-        ["PATH": "/usr/bin:/bin", "HOME": home, "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(busDirectory.path)/bus"]
+    private static func environment(home: String, bus: String) -> [String: String] {
+        [
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "XDG_RUNTIME_DIR": home,
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(bus)/bus",
+        ]
     }
+
+    /// The variables of a program in this session.
+    var environment: [String: String] { Self.environment(home: home, bus: busDirectory.path) }
 
     func connect() throws -> DBusConnection {
         try DBusConnection([.path(busDirectory.path + "/bus")], timeoutMilliseconds: 60_000)
@@ -94,7 +131,7 @@ final class Desktop {
     func client(ofKeychainAt home: String) throws -> SecretClient {
         bridge.send(signal: SIGTERM)
         _ = try bridge.waitUntilEnded()
-        bridge = try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+        bridge = try start(home, environment)
         try requireName()
         return try client()
     }
@@ -103,13 +140,13 @@ final class Desktop {
     func restartBridge(signal: Int32 = SIGTERM) throws {
         bridge.send(signal: signal)
         _ = try bridge.waitUntilEnded()
-        bridge = try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+        bridge = try start(home, environment)
         try requireName()
     }
 
     /// Starts a second bridge in the session.
     func startSecondBridge() throws -> ChildProcess {
-        try Self.startBridge(home: home, bus: busDirectory.path, pinentry: pinentry)
+        try start(home, environment)
     }
 
     func run(_ program: String, _ arguments: [String], input: String? = nil) throws -> (ending: ChildProcess.Ending, output: String) {

@@ -64,8 +64,9 @@ struct AttributeIndex: Sendable {
     /// Replaces what is known of an item.
     mutating func update(_ item: ItemDescription, from former: ItemDescription) {
         guard let position = position(of: item.number), !entries[position].isRemoved else { return }
-        for attribute in former.lookup.attributes { forget(UInt32(position), under: Self.hash(attribute)) }
         entries[position] = entry(item)
+        guard former.lookup != item.lookup else { return }
+        for attribute in former.lookup.attributes { forget(UInt32(position), under: Self.hash(attribute)) }
         for attribute in item.lookup.attributes { note(UInt32(position), under: Self.hash(attribute)) }
     }
 

@@ -63,16 +63,14 @@ final class Collection {
     func store(
         _ lookup: ItemLookup, label: String, _ secret: ItemSecret, replaces: Bool
     ) throws(KeychainFailure) -> (number: UInt64, isNew: Bool) {
-        let present = try currentIndex()
-        if replaces, let number = present.number(withExactly: lookup) {
+        // Before the first change, and without a reference to the index, which would be copied then.
+        var number = try freeNumber()
+        if replaces, let number = try currentIndex().number(withExactly: lookup) {
             let item = ItemDescription(number: number, label: label, lookup: lookup)
             try storage.set(secret, of: item)
             changeIndex { $0.update(item, from: item) }
             return (number, false)
         }
-        // The time of the creation, so that a number is not used again after its item was removed, and so that no counter is needed.
-        let microseconds = UInt64(clamping: Int64((SystemWallClock().now() + KeychainItems.referenceDateSeconds) * 1_000_000))
-        var number = max(present.largestNumber + 1, microseconds)
         while true {
             let item = ItemDescription(number: number, label: label, lookup: lookup)
             do throws(KeychainFailure) {
@@ -85,6 +83,14 @@ final class Collection {
                 number += 1
             }
         }
+    }
+
+    /// The time in microseconds, or the number after the largest one.
+    ///
+    /// So a number is not used again after its item was removed, and no counter has to be stored.
+    private func freeNumber() throws(KeychainFailure) -> UInt64 {
+        let microseconds = UInt64(clamping: Int64((SystemWallClock().now() + KeychainItems.referenceDateSeconds) * 1_000_000))
+        return max(try currentIndex().largestNumber + 1, microseconds)
     }
 
     func change(_ number: UInt64, _ body: (inout ItemDescription) -> Void) throws(KeychainFailure) {
