@@ -105,7 +105,7 @@ extension SecretServiceBridge {
             guard let collection = try lockable(path) else { continue }
             if try isLocked(collection) { locked.append(path) } else { unlocked.append(path) }
         }
-        let prompt = locked.isEmpty ? ObjectPath.none : prompts.make(owner: message.sender, paths: unlocked + locked).text
+        let prompt = locked.isEmpty ? ObjectPath.none : try prompts.make(owner: message.sender, paths: unlocked + locked).text
         try message.reply { reply throws(BusError) in
             try reply.append(paths: unlocked)
             try reply.append(path: prompt)

@@ -73,6 +73,16 @@ struct BadInputTests {
         #expect(reply.first?[item]?.list?[2].bytes == bytes)
     }
 
+    @Test("An item with a hundred thousand attributes does not stop the bridge")
+    func manyAttributes() throws {
+        let client = try Desktop().client()
+        let attributes = Dictionary(uniqueKeysWithValues: (0..<100_000).map { ("name\($0)", "value") })
+        let item = try client.createItem(attributes, "secret")
+        #expect(try client.itemAttributes(item) == attributes)
+        #expect(try client.search(["name99999": "value", "name0": "value"]).unlocked == [item])
+        #expect(try client.createItem(attributes, "other", replaces: true) == item)
+    }
+
     @Test("Thousands of items are listed in one reply, and found by their attributes")
     func manyItems() throws {
         let desktop = try Desktop()

@@ -7,6 +7,7 @@ import KeychainEngine
 import KeychainTestSupport
 import Testing
 
+@testable import SecretService
 @testable import ValetCLI
 
 @Suite("Prompts of the Secret Service", .blocking, .requiresMessageBus)
@@ -60,6 +61,16 @@ struct PromptTests {
         #expect(try client.secret(of: item).text == "secret")
         #expect(try client.lock([item]) == [item])
         #expect(try client.property("Locked", of: Desktop.login, .collection).boolean == true)
+    }
+
+    @Test("A program that asks for prompts in a loop reaches a limit, and others do not")
+    func limit() throws {
+        let desktop = try Desktop(hasPasscode: true)
+        let client = try desktop.client()
+        let arguments: [DBusValue] = [.list([.text(Desktop.login)])]
+        let errors = try (0...Prompts.limitForConnection).map { _ in try client.error(Desktop.root, .service, "Unlock", arguments, "ao") }
+        #expect(errors.dropLast().allSatisfy { $0 == nil } && errors.last == "DBus.Error.LimitsExceeded")
+        #expect(try desktop.client().error(Desktop.root, .service, "Unlock", arguments, "ao") == nil)
     }
 
     @Test("A program that leaves the bus during its prompt takes the dialog with it")

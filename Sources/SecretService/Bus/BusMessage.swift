@@ -45,6 +45,11 @@ enum BusType {
         return result
     }
 
+    /// Throws if a value does not fit into a message, which has at most 128 MiB, and 64 MiB in one array.
+    private func checkAppended(_ result: Int32) throws(BusError) {
+        guard result >= 0 else { throw .limitsExceeded("the reply is too large for the bus") }
+    }
+
     // MARK: Reading
 
     /// Reads a string or a path.
@@ -144,30 +149,31 @@ enum BusType {
 
     func append(_ text: String, _ type: CChar = BusType.string) throws(BusError) {
         // sd-bus copies the text.
-        try check(unsafe text.withCString { unsafe sd_bus_message_append_basic(pointer, type, $0) })
+        try checkAppended(unsafe text.withCString { unsafe sd_bus_message_append_basic(pointer, type, $0) })
     }
 
     func append(path: String) throws(BusError) { try append(path, BusType.path) }
 
     func append(_ value: Bool) throws(BusError) {
         var value: Int32 = value ? 1 : 0
-        try check(unsafe sd_bus_message_append_basic(pointer, BusType.boolean, &value))
+        try checkAppended(unsafe sd_bus_message_append_basic(pointer, BusType.boolean, &value))
     }
 
     func append(seconds: UInt64) throws(BusError) {
         var seconds = seconds
-        try check(unsafe sd_bus_message_append_basic(pointer, BusType.time, &seconds))
+        try checkAppended(unsafe sd_bus_message_append_basic(pointer, BusType.time, &seconds))
     }
 
     func append(_ bytes: Data) throws(BusError) {
         // sd-bus copies the bytes.
-        try check(unsafe bytes.withUnsafeBytes { unsafe sd_bus_message_append_array(pointer, BusType.byte, $0.baseAddress, $0.count) })
+        try checkAppended(
+            unsafe bytes.withUnsafeBytes { unsafe sd_bus_message_append_array(pointer, BusType.byte, $0.baseAddress, $0.count) })
     }
 
     func appendContainer(_ type: CChar, _ contents: String, _ body: () throws(BusError) -> Void) throws(BusError) {
-        try check(unsafe sd_bus_message_open_container(pointer, type, contents))
+        try checkAppended(unsafe sd_bus_message_open_container(pointer, type, contents))
         try body()
-        try check(unsafe sd_bus_message_close_container(pointer))
+        try checkAppended(unsafe sd_bus_message_close_container(pointer))
     }
 
     func append(paths: [String]) throws(BusError) {
@@ -187,7 +193,7 @@ enum BusType {
 
     func append(_ secret: TransferredSecret) throws(BusError) {
         // sd-bus wipes such a message when it frees it.
-        try check(unsafe sd_bus_message_sensitive(pointer))
+        try checkAppended(unsafe sd_bus_message_sensitive(pointer))
         try appendContainer(BusType.structure, "oayays") { () throws(BusError) in
             try append(path: secret.session)
             try append(secret.parameters)
@@ -201,7 +207,7 @@ enum BusType {
     /// Replies to a call.
     func reply(_ body: (BusMessage) throws(BusError) -> Void = { _ in }) throws(BusError) {
         var made: OpaquePointer?
-        try check(unsafe sd_bus_message_new_method_return(pointer, &made))
+        try checkAppended(unsafe sd_bus_message_new_method_return(pointer, &made))
         try unsafe Self.send(made, body)
     }
 
@@ -211,10 +217,10 @@ enum BusType {
         defer { _ = unsafe sd_bus_message_unref(made) }
         let message = unsafe BusMessage(made)
         try body(message)
-        try message.check(unsafe sd_bus_send(nil, made, nil))
+        try message.checkAppended(unsafe sd_bus_send(nil, made, nil))
     }
 
-    func setDestination(_ name: String) throws(BusError) { try check(unsafe sd_bus_message_set_destination(pointer, name)) }
+    func setDestination(_ name: String) throws(BusError) { try checkAppended(unsafe sd_bus_message_set_destination(pointer, name)) }
 }
 
 /// A secret as it is transferred in a session.

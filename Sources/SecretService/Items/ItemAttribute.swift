@@ -25,8 +25,17 @@ struct ItemLookup: Sendable, Equatable {
 
     /// Of several attributes with one name, the last one counts.
     init(_ pairs: [(name: String, value: String)]) {
+        // One sort, because a program can send a million of them.
+        let sorted = pairs.enumerated().sorted { left, right in
+            if left.element.name.hasSameBytes(as: right.element.name) { return left.offset < right.offset }
+            return left.element.name.utf8.lexicographicallyPrecedes(right.element.name.utf8)
+        }
         attributes = []
-        for pair in pairs { self[pair.name] = pair.value }
+        attributes.reserveCapacity(pairs.count)
+        for (_, pair) in sorted {
+            if let last = attributes.last, last.name.hasSameBytes(as: pair.name) { attributes.removeLast() }
+            attributes.append(ItemAttribute(name: pair.name, value: pair.value))
+        }
     }
 
     subscript(name: String) -> String? {

@@ -24,6 +24,9 @@ final class Prompts {
         let paths: [String]
     }
 
+    /// The largest number of prompts of a connection: a program needs one at a time.
+    static let limitForConnection = 256
+
     private let unlocker: Unlocker
     private var prompts: [UInt64: Prompt] = [:]
     private var lastNumber: UInt64 = 0
@@ -37,7 +40,10 @@ final class Prompts {
 
     func contains(_ number: UInt64) -> Bool { prompts[number] != nil }
 
-    func make(owner: String, paths: [String]) -> ObjectPath {
+    func make(owner: String, paths: [String]) throws(BusError) -> ObjectPath {
+        guard prompts.values.count(where: { $0.owner == owner }) < Self.limitForConnection else {
+            throw .limitsExceeded("this program has too many prompts")
+        }
         lastNumber += 1
         prompts[lastNumber] = Prompt(owner: owner, paths: paths)
         return .prompt(lastNumber)
