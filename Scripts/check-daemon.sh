@@ -78,7 +78,7 @@ echo 12345 | as_user $here/program set luggage
 [ "$(as_user $here/program get luggage)" = 12345 ] || fail "The program does not have its secret."
 ! as_user $here/valet get --app program luggage >/dev/null 2>&1 || fail "Another program has read the secret."
 # A program that is known by its file keeps a secret in the group of that file.
-as_user $here/valet daemon status | grep 'known by its file' >/dev/null || fail "The command is not known by its file: $(as_user $here/valet daemon status)"
+as_user $here/valet daemon status | grep 'known by its file,' >/dev/null || fail "The command is not known by its file: $(as_user $here/valet daemon status)"
 install -m 755 "$valet" $here/other
 own=program:$here/valet
 echo 12345 | as_user $here/valet set --app $own shoes

@@ -47,6 +47,16 @@ check() {
     [ "$(as_user "$prefix/bin/check-program" get shoes)" = 54321 ] || fail "The program with a group of its own does not have its secret."
     ! as_user "$valet" get --app check-program shoes 2>/dev/null || fail "Another program has read the secret."
 
+    # A program that its user can change, in services of the system.
+    install -o $user -m 755 "$valet" /home/$user/own
+    in_service() { systemd-run --quiet --wait --pipe --unit="check-$1" -p User=$user /home/$user/own "${@:2}"; }
+    local group=unit:check-deploy.service
+    [[ $(in_service deploy daemon status) == *$group* ]] || fail "The service is not known: $(in_service deploy daemon status)"
+    echo 13579 | in_service deploy set --app $group token
+    [ "$(in_service deploy get --app $group token)" = 13579 ] || fail "The service does not have its secret."
+    ! in_service other get --app $group token 2>/dev/null || fail "Another service has read the secret."
+    ! as_user /home/$user/own get --app $group token 2>/dev/null </dev/null || fail "A program outside the service has read its secret."
+
     # An application in a sandbox, whose directory of data has a copy of the signpost.
     if command -v bwrap >/dev/null 2>&1; then
         local data=/home/$user/.var/app/org.example.App/data place

@@ -20,6 +20,8 @@ package struct PeerFacts: Hashable, Sendable {
     /// The sandbox that the control group of the process tells of; it counts unless the program is known to
     /// be outside of one.
     package var controlGroupSandbox: Sandbox?
+    /// The service of the system, such as `deploy.service`, in whose control group the process is: only root can put it there.
+    package var systemService: String?
 
     /// An entry of the group database.
     package struct Group: Hashable, Sendable {
@@ -62,5 +64,33 @@ package struct PeerFacts: Hashable, Sendable {
             primaryGroupID != effectiveGroupID, !supplementaryGroupIDs.contains(effectiveGroupID)
         else { return nil }
         return group.name
+    }
+}
+
+extension PeerFacts {
+    /// Reads the service of the system from the bytes of /proc/PID/cgroup; nil if the process is in none, or in one of a snap.
+    ///
+    /// systemd puts a process below `system.slice`, in slices whose names begin with that of their parent, and in the unit; a service may have
+    /// control groups of its own below. A user's own services are below `user.slice`. Source: cgroups(7); systemd.slice(5).
+    package static func systemService(controlGroups bytes: [UInt8]) -> String? {
+        var paths: [Substring] = []
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard fields.count == 3 else { return nil }
+            // The hierarchies of systemd; the others may be anywhere. It uses one of the two, or both.
+            let isOfSystemd = fields[1] == "name=systemd" || fields[0] == "0" && fields[1].isEmpty
+            if isOfSystemd, fields[2] != "/" { paths.append(fields[2]) }
+        }
+        guard let path = paths.first, paths.allSatisfy({ $0 == path }), path.hasPrefix("/system.slice/") else { return nil }
+        let unit = path.split(separator: "/").first { !$0.hasSuffix(".slice") }
+        guard let unit, unit.hasSuffix(".service"), !unit.hasPrefix("snap."), unit.utf8.count <= 255, unit.utf8.allSatisfy(isOfUnitName)
+        else { return nil }
+        return String(unit)
+    }
+
+    /// Source: systemd.unit(5).
+    private static func isOfUnitName(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || ":-_.\\@".utf8.contains(byte)
     }
 }

@@ -9,6 +9,8 @@ package enum PeerIdentity: Hashable, Sendable {
     case sandboxed(Sandbox)
     /// The program at this path, whose file only root can change.
     case program(String)
+    /// A program without an identity of its own, in this service of the system.
+    case systemService(String)
     /// The program whose file has this group, and the permission to run with it.
     case programGroup(String)
 
@@ -19,6 +21,8 @@ package enum PeerIdentity: Hashable, Sendable {
             self = .sandboxed(sandbox)
         } else if let path = try? facts.program?.verifiedPath() {
             self = .program(path)
+        } else if let service = facts.systemService {
+            self = .systemService(service)
         } else if facts.program?.isOutsideOfContainers != true, let sandbox = facts.controlGroupSandbox,
             // Without keychain-peer, a snap with classic confinement, which is no sandbox, and what it starts look the same.
             sandbox == .unnamed || facts.program != nil
@@ -42,7 +46,7 @@ package enum PeerIdentity: Hashable, Sendable {
             return Entitlements(
                 applicationIdentifier: "", keychainAccessGroups: sandbox.accessGroup.map { [$0] } ?? [],
                 origin: "keychaind, which gives a program in a sandbox the group of its application")
-        case .anyProgram, .program:
+        case .anyProgram, .program, .systemService:
             let own = ownGroups(registrations)
             let isAvailable = { (group: String) in
                 own.contains(where: group.hasSameBytes) || !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group)
@@ -62,7 +66,7 @@ package enum PeerIdentity: Hashable, Sendable {
         switch self {
         case .anyProgram: nil
         case .sandboxed(let sandbox): sandbox.accessGroup
-        case .program: ownGroup
+        case .program, .systemService: ownGroup
         case .programGroup(let group): ProgramRegistrations.standardAccessGroup(ofGroup: group)
         }
     }
@@ -73,6 +77,8 @@ package enum PeerIdentity: Hashable, Sendable {
             self = .program(String(name.dropFirst(Self.programPrefix.count)))
         } else if name.hasPrefix(Self.groupPrefix), name.count > Self.groupPrefix.count {
             self = .programGroup(String(name.dropFirst(Self.groupPrefix.count)))
+        } else if name.hasPrefix(Self.servicePrefix), name.hasSuffix(".service") {
+            self = .systemService(String(name.dropFirst(Self.servicePrefix.count)))
         } else if let sandbox = Sandbox(accessGroup: name) {
             self = .sandboxed(sandbox)
         } else {
@@ -80,14 +86,22 @@ package enum PeerIdentity: Hashable, Sendable {
         }
     }
 
-    /// The access groups that the program has because its file is known: those that root has registered for it, and that of its path.
+    /// The access groups that the program has because its file or its service is known: those that root has registered for it, and that of its path
+    /// or its service.
     private func ownGroups(_ registrations: ProgramRegistrations) -> [String] {
-        guard case .program(let path) = self, let ownGroup else { return [] }
-        return (registrations.entitlements(ofProgramAt: path)?.accessGroups ?? []) + [ownGroup]
+        var groups: [String] = []
+        if case .program(let path) = self { groups = registrations.entitlements(ofProgramAt: path)?.accessGroups ?? [] }
+        return groups + (ownGroup.map { [$0] } ?? [])
     }
 
-    /// The access group that only this program has; nil without one.
-    private var ownGroup: String? { if case .program(let path) = self { Self.programPrefix + path } else { nil } }
+    /// The access group that only programs of this path, or in this service, have; nil without one.
+    private var ownGroup: String? {
+        switch self {
+        case .program(let path): Self.programPrefix + path
+        case .systemService(let name): Self.servicePrefix + name
+        case .anyProgram, .sandboxed, .programGroup: nil
+        }
+    }
 
     /// Throws if the program declares a group of verified programs, and is not one of these as far as is known.
     ///
@@ -98,10 +112,17 @@ package enum PeerIdentity: Hashable, Sendable {
         if case .programGroup = self { return }
         let own = ownGroups(registrations)
         let foreign = declared.accessGroups.first { group in
-            (group.utf8.starts(with: Self.programPrefix.utf8) || registrations.containsForPaths(group))
+            ([Self.programPrefix, Self.servicePrefix].contains { group.utf8.starts(with: $0.utf8) }
+                || registrations.containsForPaths(group))
                 && !own.contains(where: group.hasSameBytes)
         }
         guard let foreign else { return }
+        guard !foreign.hasPrefix(Self.servicePrefix) else {
+            throw KeychainFailure(
+                .missingEntitlement,
+                "the access group '\(foreign)' is that of a service of the system, and this program has another identity, or runs elsewhere"
+            )
+        }
         guard let program = facts.program else {
             throw KeychainFailure(
                 .notAvailable,
@@ -120,9 +141,10 @@ package enum PeerIdentity: Hashable, Sendable {
     }
 
     private static let programPrefix = "program:"
+    private static let servicePrefix = "unit:"
     fileprivate static let groupPrefix = "group:"
     /// The beginnings of the names of groups that keychaind derives from an identity.
-    package static let reservedPrefixes = [groupPrefix, programPrefix, "flatpak:", "snap:", "unit:", "user:"]
+    package static let reservedPrefixes = [groupPrefix, programPrefix, "flatpak:", "snap:", servicePrefix, "user:"]
 
     /// Whether a group belongs to an identity, also to one that no program of this machine has.
     package static func isReserved(_ group: String) -> Bool { reservedPrefixes.contains { group.utf8.starts(with: $0.utf8) } }

@@ -84,7 +84,7 @@ final class ProgramKeychain {
             guard PeerIdentity(name: program) != nil else {
                 throw KeychainFailure(
                     .parameter,
-                    "'\(program)' is not the name of a program: it begins with program:/, group:, flatpak:, or snap:")
+                    "'\(program)' is not the name of a program: it begins with program:/, group:, unit:, flatpak:, or snap:")
             }
             // Before the person is asked.
             _ = try AccessGrant(program: program, group: group, grantedAtSeconds: 0)

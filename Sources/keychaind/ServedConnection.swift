@@ -91,7 +91,7 @@ final class ServedConnection: Sendable {
             try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
             let prompter = prompter(services.agents)
             let handler = CallHandler(
-                mayChangePasscode: identity.level == .credential, contexts: services.contexts, process: peer.processID,
+                mayChangePasscode: identity.isRegistered, contexts: services.contexts, process: peer.processID,
                 handovers: handovers(services, identity, endOthers),
                 logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) },
                 ProgramKeychain(use, identity, entitlements, prompter, requester: identity.requester(ofProcess: peer.processID)))
@@ -161,7 +161,9 @@ final class ServedConnection: Sendable {
         do throws(Errno) {
             var facts = try PeerFacts(of: channel.socket, realGroupID: realGroupID)
             facts.program = program
-            facts.controlGroupSandbox = ProcessFile("/proc/\(peer.processID)/cgroup").bytes.flatMap { Sandbox.byControlGroups($0) }
+            let controlGroups = ProcessFile("/proc/\(peer.processID)/cgroup").bytes
+            facts.controlGroupSandbox = controlGroups.flatMap { Sandbox.byControlGroups($0) }
+            facts.systemService = controlGroups.flatMap { PeerFacts.systemService(controlGroups: $0) }
             return facts
         } catch {
             throw KeychainFailure(.notAvailable, "the program cannot be identified: \(error)", cause: .system(errno: error.rawValue))
@@ -340,11 +342,13 @@ final class ServedConnection: Sendable {
 }
 
 extension PeerIdentity {
+    fileprivate var isRegistered: Bool { if case .programGroup = self { true } else { false } }
+
     fileprivate var level: AssuranceLevel {
         switch self {
         case .anyProgram: .none
         case .sandboxed(let sandbox): sandbox.accessGroup == nil ? .none : .sandbox
-        case .program: .verifiedFile
+        case .program, .systemService: .verifiedFile
         case .programGroup: .credential
         }
     }
@@ -356,6 +360,7 @@ extension PeerIdentity {
             case .anyProgram: "An unverified program"
             case .sandboxed(let sandbox): "A program in the sandbox \(sandbox.accessGroup ?? "of an unknown application")"
             case .program(let path): path
+            case .systemService(let name): "A program of the service \(name)"
             case .programGroup(let group): "The program of the group \(group)"
             }
         return "\(name) (process \(process))"

@@ -42,7 +42,9 @@ extension Trait where Self == ConditionTrait {
 
     /// The tests run as root, may create mount namespaces, and can install setuid programs in the temporary directory.
     package static var requiresSetuidPrograms: Self {
-        .enabled(if: TestRequirement.setuidPrograms, "requires root, unshare, setpriv, and a temporary directory without nosuid")
+        .enabled(
+            if: TestRequirement.setuidPrograms && !TestRequirement.isSystemService,
+            "requires root, unshare, setpriv, a temporary directory without nosuid, and another process than a service of the system")
     }
 
     /// The tests run as root, and may create mount namespaces with file systems of their own.
@@ -88,6 +90,11 @@ private enum TestRequirement {
     static let etcd = succeeds("etcd", "--version") && succeeds("etcdctl", "version") && succeeds("openssl", "version")
     static let keyctl = succeeds("keyctl", "--version")
     static let userNamespaces = succeeds("unshare", "-Ur", "true")
+
+    /// keychaind would give the programs of the tests the identity of the service.
+    static let isSystemService =
+        FileManager.default.contents(atPath: "/proc/self/cgroup").map { String(decoding: $0, as: UTF8.self).contains(":/system.slice/") }
+        ?? false
 
     static let mounts = geteuid() == 0 && succeeds("unshare", "-m", "mount", "-t", "tmpfs", "none", "/run")
 

@@ -58,6 +58,59 @@ struct PeerTests {
         #expect(PeerIdentity(Self.setgid, registrations: ProgramRegistrations()) == .anyProgram)
     }
 
+    // MARK: Services of the system
+
+    @Test(
+        "A process below system.slice is in a service of the system",
+        arguments: [
+            ("0::/system.slice/deploy.service\n", "deploy.service"), ("0::/system.slice/deploy.service/worker/1\n", "deploy.service"),
+            ("0::/system.slice/system-sync.slice/sync@alice.service\n", "sync@alice.service"),
+            ("12:pids:/a\n1:name=systemd:/system.slice/deploy.service\n0::/\n", "deploy.service"),
+            ("9:name=systemd:/\n0::/system.slice/deploy.service\n", "deploy.service"),
+            ("1:name=systemd:/system.slice/deploy.service\n0::/system.slice/deploy.service\n", "deploy.service"),
+        ])
+    func systemService(text: String, name: String) {
+        #expect(PeerFacts.systemService(controlGroups: Array(text.utf8)) == name)
+        var facts = PeerFacts(userID: 1_001, effectiveGroupID: 1_001)
+        facts.systemService = name
+        #expect(PeerIdentity(facts, registrations: ProgramRegistrations()) == .systemService(name))
+        facts.program = .verified
+        #expect(PeerIdentity(facts, registrations: ProgramRegistrations()) == .program("/usr/bin/deploy"))
+    }
+
+    @Test(
+        "Control groups that a user can make, and those of other kinds, are no service of the system",
+        arguments: [
+            "", "0::/\n", "0::/user.slice/user-1000.slice/user@1000.service/app.slice/deploy.service\n",
+            "0::/user.slice/user-1000.slice/user@1000.service/system.slice/deploy.service\n", "0::/../system.slice/deploy.service\n",
+            "0::/system.slice/docker-1.scope\n", "0::/system.slice\n", "0::/system.slice/\n", "0::/deploy.service\n",
+            "0::/system.slice/snap.example.app.service\n", "5:memory:/system.slice/deploy.service\n0::/\n", "nonsense\n",
+            "1:name=systemd:/user.slice\n0::/system.slice/deploy.service\n", "0::/system.slice/a b.service\n",
+            "0::/system.slice/inner.scope/deploy.service\n",
+        ])
+    func noSystemService(text: String) {
+        #expect(PeerFacts.systemService(controlGroups: Array(text.utf8)) == nil)
+    }
+
+    @Test("A service has its group after those that it declares, and no other program has it or declares it unnoticed")
+    func serviceGroup() {
+        let service = PeerIdentity.systemService("deploy.service")
+        #expect(Self.groups(service, declaring: ["a"]) == ["a", "app", "unit:deploy.service"])
+        #expect(
+            Self.groups(service, declaring: ["unit:deploy.service", "group:kc-demo", "com.example.shared"]) == [
+                "unit:deploy.service", "app",
+            ])
+        let facts = PeerFacts(userID: 1_001, effectiveGroupID: 1_001)
+        let declared = Entitlements(applicationIdentifier: "app", keychainAccessGroups: ["unit:deploy.service"])
+        for identity in [PeerIdentity.anyProgram, .program("/usr/bin/deploy"), .systemService("other.service")] {
+            #expect(!Self.groups(identity, declaring: ["unit:deploy.service"]).contains("unit:deploy.service"))
+            let failure = failure { try identity.requireGroups(of: declared, facts, registrations: Self.registrations) }
+            #expect(failure?.status == .missingEntitlement)
+        }
+        #expect(failure { try service.requireGroups(of: declared, facts, registrations: Self.registrations) } == nil)
+        #expect(PeerIdentity(name: "unit:deploy.service") == service && service.name == "unit:deploy.service")
+    }
+
     // MARK: Access groups
 
     private static func groups(_ identity: PeerIdentity, declaring declared: [String], as identifier: String = "app") -> [String] {

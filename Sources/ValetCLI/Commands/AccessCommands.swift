@@ -102,7 +102,7 @@ struct GrantNames: ParsableArguments {
     @Argument(
         help: """
             The path of the program's file, or its name as keychaind forms it: program:/PATH, group:NAME for a program with a group of its own, \
-            flatpak:APPID, or snap:NAME.
+            unit:NAME.service, flatpak:APPID, or snap:NAME.
             """)
     var program: String
 

@@ -182,7 +182,7 @@ extension AssuranceLevel {
     fileprivate var description: String {
         switch self {
         case .none: "any program of this user"
-        case .verifiedFile: "known by its file, which only root can change"
+        case .verifiedFile: "known by its file, or its service, which only root can change"
         case .sandbox: "a sandboxed program"
         case .credential: "has a group of its own"
         }
