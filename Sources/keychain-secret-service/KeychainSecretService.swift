@@ -6,6 +6,8 @@ internal import SecretService
 
 /// The program `keychain-secret-service`: the keychain as the keyring of a desktop, on the message bus of the session.
 ///
+/// With `--import` it copies the items of the present keyring into the keychain instead.
+///
 /// It ends with status 1 if another program is the keyring, if the bus is lost, and in a build without the package trait `SecretService`: a
 /// program that the bus has started must not let its callers wait.
 @main
@@ -14,9 +16,10 @@ enum KeychainSecretService {
         #if SecretService && !canImport(Darwin)
         ProcessHardening.apply()
         CurrentProcess.ignoreBrokenPipeSignal()
-        guard ProcessArguments.count == 1 else { fail("usage: keychain-secret-service", status: 64) }
+        let imports = ProcessArguments.count == 2 && ProcessArguments.text(at: 1) == "--import"
+        guard imports || ProcessArguments.count == 1 else { fail("usage: keychain-secret-service [--import]", status: 64) }
         do throws(KeychainFailure) {
-            try run()
+            if imports { try importItems() } else { try serve() }
         } catch {
             fail("keychain-secret-service: \(error.reason)", status: 1)
         }
@@ -26,7 +29,14 @@ enum KeychainSecretService {
     }
 
     #if SecretService && !canImport(Darwin)
-    private static func run() throws(KeychainFailure) {
+    /// Copies the items of the present keyring, and prints how many.
+    private static func importItems() throws(KeychainFailure) {
+        let outcome = try KeyringImport.run(into: try DefaultKeychain.current())
+        let text = "copied: \(outcome.copiedCount)\npresent: \(outcome.presentCount)\n"
+        try? FileDescriptor.standardOutput.writeAll(text.utf8)
+    }
+
+    private static func serve() throws(KeychainFailure) {
         let configuration = try KeychainConfiguration.fromEnvironment()
         guard let keychain = try DefaultKeychain.current() as? any SecretServiceBridge.ServedKeychain else {
             throw KeychainFailure(.unimplemented, "this keychain cannot be a keyring")

@@ -69,6 +69,29 @@ internal import KeychainSystem
         try check(unsafe keychain_bus_wait(bus, event.rawValue, milliseconds), "the message bus is lost")
     }
 
+    /// Calls a method of the program that has the name, and waits for its reply.
+    func performCall<Value>(
+        _ member: String, at path: String, _ interface: String, _ append: (BusMessage) throws(BusError) -> Void,
+        _ read: (BusMessage) throws(BusError) -> Value
+    ) throws(BusError) -> Value {
+        var made: OpaquePointer?
+        guard unsafe sd_bus_message_new_method_call(bus, &made, Self.serviceName, path, interface, member) >= 0, let call = unsafe made
+        else { throw .invalidArguments("\"\(path)\" is no path of an object") }
+        defer { _ = unsafe sd_bus_message_unref(call) }
+        try append(unsafe BusMessage(call))
+        var failure = unsafe sd_bus_error()
+        var received: OpaquePointer?
+        defer { unsafe sd_bus_error_free(&failure) }
+        // 0 is the usual time limit.
+        let result = unsafe sd_bus_call(bus, call, 0, &failure, &received)
+        guard result >= 0, let reply = unsafe received else {
+            let name = unsafe BusMessage.text(failure.name)
+            throw unsafe BusError(name, "\(member): \(BusMessage.text(failure.message)) (\(name))")
+        }
+        defer { _ = unsafe sd_bus_message_unref(reply) }
+        return try read(unsafe BusMessage(reply))
+    }
+
     /// Sends a signal from an object, to all programs or to one.
     func emit(
         _ member: String, from path: ObjectPath, _ interface: String, to destination: String? = nil,

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#if SecretService && !canImport(Darwin)
+import Contracts
+import Foundation
+import KeychainTestSupport
+import Testing
+
+@testable import ValetCLI
+
+@Suite("Importing from another keyring", .blocking, .requiresMessageBus, .requiresGNOMEKeyring)
+struct ImportTests {
+    private func runImport(from desktop: Desktop, into home: String) throws -> (ending: ChildProcess.Ending, output: String) {
+        try ChildProcess.run(
+            try BuiltProgram.path(of: "keychain-secret-service"), ["--import"],
+            environment: desktop.environment.merging(["KEYCHAIN_HOME": home]) { $1 })
+    }
+
+    @Test("The items of GNOME Keyring are copied with their collections, also those with equal attributes, and only once")
+    func gnomeKeyring() throws {
+        let source = try Desktop(keyring: .gnome)
+        let client = try source.client()
+        for (attributes, secret) in [(["a": "1"], "first"), (["a": "1"], "second"), (["a": "1", "b": "2"], "third"), ([:], "")] {
+            _ = try client.createItem(attributes, secret, label: "label \(secret)")
+        }
+        _ = try client.createItem(["a": "1"], "in memory", in: "\(Desktop.root)/collection/session")
+        let target = try Desktop()
+        let reader = try target.client()
+        let first = try runImport(from: source, into: target.home)
+        #expect(first.ending == .exited(0) && first.output == "copied: 4\npresent: 0\n", "\(first.output)")
+        #expect(waitUntil { (try? reader.search([:]).unlocked.count) == 4 })
+        func secrets(_ attributes: [String: String]) throws -> [String] {
+            try reader.search(attributes).unlocked.map { try reader.secret(of: $0).text }
+        }
+        #expect(try secrets(["a": "1"]) == ["first", "second", "third"] && secrets(["b": "2"]) == ["third"])
+        let item = try #require(try reader.search(["b": "2"]).unlocked.first)
+        #expect(try reader.property("Label", of: item, .item).text == "label third")
+        let second = try runImport(from: source, into: target.home)
+        #expect(second.ending == .exited(0) && second.output == "copied: 0\npresent: 4\n", "\(second.output)")
+        #expect(try client.search([:]).unlocked.count == 5)
+    }
+
+    @Test("A locked collection is not imported, and nothing else is")
+    func locked() throws {
+        let source = try Desktop(keyring: .gnome)
+        let client = try source.client()
+        _ = try client.createItem(["a": "1"], "secret")
+        _ = try client.lock([Desktop.login])
+        let target = try Desktop()
+        #expect(try runImport(from: source, into: target.home).ending == .exited(1))
+        #expect(try target.client().search([:]).unlocked == [])
+    }
+
+    @Test("Collections other than the default one are found by their labels, and made if they are missing")
+    func collections() throws {
+        let source = try Desktop()
+        let client = try source.client()
+        let label = DBusValue.list([.list([.text("org.freedesktop.Secret.Collection.Label"), .variant(signature: "s", .text("Work"))])])
+        let work = try #require(try client.call(Desktop.root, .service, "CreateCollection", [label, .text("")], "a{sv}s").first?.text)
+        _ = try client.createItem(["a": "1"], "work", in: work)
+        _ = try client.createItem(["a": "1"], "home")
+        let target = try Desktop()
+        let reader = try target.client()
+        for output in ["copied: 2\npresent: 0\n", "copied: 0\npresent: 2\n"] {
+            #expect(try runImport(from: source, into: target.home).output == output)
+        }
+        #expect(waitUntil { (try? reader.search(["a": "1"], in: work).count) == 1 })
+        #expect(try reader.property("Label", of: work, .collection).text == "Work")
+        #expect(try reader.search(["a": "1"], in: Desktop.login).count == 1)
+    }
+}
+#endif
