@@ -16,6 +16,8 @@ static const unsigned char prime_bytes[KEYCHAIN_AGREEMENT_BYTE_COUNT] = {
     0x1F, 0xE6, 0x49, 0x28, 0x66, 0x51, 0xEC, 0xE6, 0x53, 0x81, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
 };
 
+enum { private_key_byte_count = 32 };
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Private keys are computed with in memory that libgcrypt wipes. */
@@ -59,7 +61,9 @@ static bool power(gcry_mpi_t base, const uint8_t exponent_bytes[KEYCHAIN_AGREEME
 bool keychain_agreement_make_keys(
     uint8_t private_key[KEYCHAIN_AGREEMENT_BYTE_COUNT], uint8_t public_key[KEYCHAIN_AGREEMENT_BYTE_COUNT]) {
     pthread_once(&once, initialize);
-    gcry_randomize(private_key, KEYCHAIN_AGREEMENT_BYTE_COUNT, GCRY_STRONG_RANDOM);
+    /* Twice the bits that an attack on a group of this size takes, and more, as RFC 7919, section 5.2, recommends; a longer one costs time only. */
+    memset(private_key, 0, KEYCHAIN_AGREEMENT_BYTE_COUNT - private_key_byte_count);
+    gcry_randomize(private_key + KEYCHAIN_AGREEMENT_BYTE_COUNT - private_key_byte_count, private_key_byte_count, GCRY_STRONG_RANDOM);
     gcry_mpi_t prime = number(prime_bytes, sizeof prime_bytes);
     gcry_mpi_t generator = gcry_mpi_set_ui(NULL, 2);
     bool is_done = prime != NULL && generator != NULL && power(generator, private_key, prime, public_key);
