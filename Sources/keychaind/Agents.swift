@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// The agents of all users: processes that show prompts to a person.
 ///
-/// Any program of a user can be one, and could as well show a prompt of its own. So an agent decides nothing: its answers are checked as those
+/// Any program of a user outside of sandboxes can be one, and could as well show a prompt of its own. So an agent decides nothing: its answers are checked as those
 /// of a program that calls, and it learns no more than the text of the prompts. It shows those of its own user only.
 final class Agents: Sendable {
     /// The path of the program that clients start.
@@ -20,12 +20,15 @@ final class Agents: Sendable {
 
     /// Keeps an agent, which may be used at once, until its connection ends.
     func serve(_ agent: Agent, ofUser user: UInt32) throws(MessageChannel.Failure) {
+        // Also if the process has ended before it is told.
+        defer {
+            agents.withLock { agents in
+                agents[user]?.removeAll { $0 === agent }
+                if agents[user]?.isEmpty == true { agents[user] = nil }
+            }
+        }
         try agent.register { agents.withLock { $0[user, default: []].append(agent) } }
         agent.waitForEnd()
-        agents.withLock { agents in
-            agents[user]?.removeAll { $0 === agent }
-            if agents[user]?.isEmpty == true { agents[user] = nil }
-        }
     }
 
     /// Returns the agents that show only the prompts of a process, and unless `ownOnly` after them those that show the prompts of all.
@@ -73,6 +76,8 @@ final class Agent: Sendable {
     /// program that calls has ended: it ends the prompt with its connection.
     fileprivate func answer(to question: PresenceQuestion, for caller: MessageChannel) throws(PresenceRefusal) -> PromptAnswer? {
         let outcome = buffer.withLock { buffer -> Result<PromptAnswer?, PresenceRefusal> in
+            // A program whose prompt has waited for others may have ended.
+            guard !caller.socket.isReadable else { return .failure(.failed(Self.callerHasEnded)) }
             // It has said something without a question, or has ended.
             guard !channel.socket.isReadable else {
                 channel.socket.shutDown()
@@ -84,9 +89,10 @@ final class Agent: Sendable {
                 channel.socket.shutDown()
                 return .success(nil)
             }
-            return Result { () throws(PresenceRefusal) in try receive(&buffer, question, caller) }
+            let answer = Result { () throws(PresenceRefusal) in try receive(&buffer, question, caller) }
+            if case .failure = answer { channel.socket.shutDown() }
+            return answer.map(Optional.some)
         }
-        if case .failure = outcome { channel.socket.shutDown() }
         return try outcome.get()
     }
 
@@ -101,7 +107,7 @@ final class Agent: Sendable {
             throw .failed("keychaind cannot wait for the agent: \(error)")
         }
         // A program that waits for its reply sends nothing.
-        if ready.other { throw .failed("the program that called has ended") }
+        if ready.other { throw .failed(Self.callerHasEnded) }
         guard ready.this else { throw .timedOut }
         do throws(MessageChannel.Failure) {
             let limit = WireProtocol.largestPacketByteCount - WireProtocol.headerByteCount
@@ -117,6 +123,7 @@ final class Agent: Sendable {
         throw .failed("the agent has ended")
     }
 
+    private static let callerHasEnded = "the program that called has ended, or has sent something before its reply"
     private static let sendingTimeoutSeconds: UInt32 = 2
     /// The prompter of an agent has the same limit, and says that the time is over.
     private static let graceSeconds: UInt32 = 2
@@ -128,7 +135,7 @@ final class AgentPrompter: PresencePrompter {
     private let userID: UInt32
     private let processID: Int32
     private let caller: MessageChannel
-    private let asksOwnAgentsOnly = Mutex(false)
+    private let call = Mutex<(asksOwnAgentsOnly: Bool, turn: SearchTurn?)>((false, nil))
 
     /// `caller` is the connection of the program, whose end cancels the prompt.
     init(_ agents: Agents, userID: UInt32, processID: Int32, caller: MessageChannel) {
@@ -139,25 +146,38 @@ final class AgentPrompter: PresencePrompter {
     }
 
     /// Decides for the next call of the connection whether agents of the session show its prompts.
-    func prepare(asksOwnAgentsOnly: Bool) { self.asksOwnAgentsOnly.withLock { $0 = asksOwnAgentsOnly } }
+    ///
+    /// `turn` is released while the call waits for a person.
+    func prepare(asksOwnAgentsOnly: Bool, _ turn: SearchTurn?) { call.withLock { $0 = (asksOwnAgentsOnly, turn) } }
 
     private var candidates: [Agent] {
-        agents.candidates(ofUser: userID, process: processID, ownOnly: asksOwnAgentsOnly.withLock { $0 })
+        agents.candidates(ofUser: userID, process: processID, ownOnly: call.withLock { $0.asksOwnAgentsOnly })
     }
 
     var canAsk: Bool { !candidates.isEmpty }
 
+    func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
+        let turn = call.withLock { $0.turn }
+        turn?.release()
+        let result = try body()
+        guard turn?.resume() != false else { throw KeychainFailure(.notAvailable, SearchLimit.isReached, cause: .busy) }
+        return result
+    }
+
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
+        var refusal = PresenceRefusal.promptUnavailable("no agent shows the prompts of this program")
         for agent in candidates {
             guard let answer = try agent.answer(to: question, for: caller) else { continue }
             switch answer {
             case .secret(let secret):
                 do throws(KeychainFailure) { return .secret(try secret.copy()) } catch { throw .failed(error.reason) }
             case .empty: return .empty
+            // Another one may have a display.
+            case .refused(.promptUnavailable(let reason)): refusal = PresenceRefusal.promptUnavailable(reason).sanitized
             case .refused(let refusal): throw refusal.sanitized
             }
         }
-        throw .promptUnavailable("no agent shows the prompts of this program")
+        throw refusal
     }
 }
 

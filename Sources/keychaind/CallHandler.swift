@@ -100,8 +100,10 @@ final class CallHandler {
         case .beginRelease(let user):
             handover = nil
             let begun = try required(handovers).release(user)
+            // If they cannot be read, the handover ends here.
+            let keys = try begun.keys()
             handover = begun
-            return .keychainKeys(try begun.keys())
+            return .keychainKeys(keys)
         case .prepareRelease: try required(handover).prepareRelease()
         case .finishRelease:
             try required(handover).finishRelease()

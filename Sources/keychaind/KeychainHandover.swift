@@ -129,8 +129,12 @@ final class KeychainHandover {
         // A prepared copy may be the newer one, but the file is in charge again, or still.
         guard try [.releasing, .prepared].contains(stage.read()) else { throw Self.outOfOrder }
         let keychain = try release()
-        // Without a passcode nothing is held.
-        do throws(KeychainFailure) { try keychain.lock(.everything) } catch {}
+        do throws(KeychainFailure) {
+            try keychain.lock(.everything)
+        } catch {
+            // Without a passcode nothing is held.
+            guard error.refusal == .passcodeNotSet else { throw error }
+        }
         keychain.close()
     }
 

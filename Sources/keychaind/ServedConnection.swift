@@ -217,12 +217,13 @@ final class ServedConnection: Sendable {
                 continue
             }
             let weight = request.call.searchWeight
-            if let weight, !limits.searches.begin(weight: weight) {
-                try send(Response(.failure(KeychainFailure(.notAvailable, "the programs of the user search too much", cause: .busy))))
+            let turn = weight.flatMap { SearchTurn(limits.searches, weight: $0) }
+            guard weight == nil || turn != nil else {
+                try send(Response(.failure(KeychainFailure(.notAvailable, SearchLimit.isReached, cause: .busy))))
                 continue
             }
-            defer { if let weight { limits.searches.end(weight: weight) } }
-            prompter?.prepare(asksOwnAgentsOnly: request.asksOwnAgentsOnly)
+            defer { turn?.release() }
+            prompter?.prepare(asksOwnAgentsOnly: request.asksOwnAgentsOnly, turn)
             let response = handler.response(to: request)
             defer {
                 response.wipeValues()

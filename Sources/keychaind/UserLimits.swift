@@ -18,6 +18,7 @@ struct UserLimits: Sendable {
 final class SearchLimit: Sendable {
     /// More searches for one item than processors can perform at a time on most machines.
     static let capacity = 8
+    static let isReached = "the programs of the user search too much at the same time"
     /// More than the time in which a reply must be received.
     private static let timeoutSeconds: UInt32 = 20
 
@@ -83,6 +84,36 @@ final class SearchLimit: Sendable {
             state.admit()
             return true
         }
+    }
+}
+
+/// The place of one search among those of its user.
+final class SearchTurn: Sendable {
+    private let limit: SearchLimit
+    private let weight: Int
+    private let isHeld = Mutex(true)
+
+    /// Waits until the search may begin; nil if that takes too long.
+    init?(_ limit: SearchLimit, weight: Int) {
+        guard limit.begin(weight: weight) else { return nil }
+        self.limit = limit
+        self.weight = weight
+    }
+
+    /// Lets other searches begin, at the end, or while a person is asked, who may take minutes.
+    func release() {
+        let wasHeld = isHeld.withLock { isHeld in
+            defer { isHeld = false }
+            return isHeld
+        }
+        if wasHeld { limit.end(weight: weight) }
+    }
+
+    /// Waits until the search may go on; returns false if that takes too long.
+    func resume() -> Bool {
+        guard limit.begin(weight: weight) else { return false }
+        isHeld.withLock { $0 = true }
+        return true
     }
 }
 

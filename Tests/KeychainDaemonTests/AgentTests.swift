@@ -227,6 +227,41 @@ struct AgentTests {
         }
     }
 
+    @Test("An agent that ends before it is told that it is registered leaves nothing behind")
+    func unregistered() throws {
+        try withService { service in
+            for _ in 0..<20 {
+                let fake = try RawConnection(service.path)
+                try fake.identify()
+                try fake.send(Request(.showPrompts(.allProcesses)).message)
+                fake.socket.shutDown()
+            }
+            let client = service.client()
+            #expect(waitUntil { failure { try client.requireCanAuthenticate(.userPresence, in: nil) }?.status == .interactionNotAllowed })
+        }
+    }
+
+    @Test("While a person is asked, the other programs of the user search")
+    func searchesMeanwhile() throws {
+        try withService { service in
+            try service.client().set("plain", "54321")
+            let other = service.client()
+            let meanwhile = Mutex<String?>(nil)
+            let person = ScriptedPresencePrompter(
+                .decide { _ in
+                    let value = try? other.value(of: "plain")
+                    meanwhile.withLock { $0 = value }
+                    return .type(Self.passcode)
+                })
+            let client = service.client(launcher: StubLauncher(person, service.path))
+            let all = MatchRequest(
+                query: ItemQuery(itemClass: .genericPassword), limit: nil, includesSecrets: true, attributes: .none,
+                authentication: Authentication(context: AuthenticationContext()))
+            #expect(try client.copyMatching(all).count == 2)
+            #expect(meanwhile.withLock { $0 } == "54321")
+        }
+    }
+
     @Test("One prompt is shown at a time, and calls of one process with the same question share it")
     func manyCalls() async throws {
         let keychain = try InMemoryKeychain()
@@ -252,6 +287,8 @@ final class StubLauncher: AgentLauncher {
     private struct Running: RunningAgent {
         let agent: PresenceAgent
         let onEnd: @Sendable () -> Void
+
+        let hasEnded = false
 
         func end() {
             agent.end()

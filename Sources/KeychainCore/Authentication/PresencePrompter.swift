@@ -12,6 +12,13 @@ package protocol PresencePrompter: Sendable {
     /// Throws `.promptUnavailable` immediately if no prompt can be shown. Returns the UTF-8 text as typed, or `.empty` if it has no
     /// bytes.
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer
+
+    /// Runs `body`, which may wait for a person, and for other prompts before; what others need can be given up meanwhile.
+    func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result
+}
+
+extension PresencePrompter {
+    package func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result { try body() }
 }
 
 /// The answer to a prompt.

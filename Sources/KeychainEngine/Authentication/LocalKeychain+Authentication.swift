@@ -95,8 +95,10 @@ extension LocalKeychain {
         let classes = classes.union(context.releasedClasses(of: before.storeID))
         let question = question(.passcode, action, authentication, settings)
         let key = PromptKey(storeID: before.storeID, question: question, classes: classes)
-        let release = try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
-            try askForPasscode(question, classes)
+        let release = try promptSettings.prompter.waiting { () throws(KeychainFailure) in
+            try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
+                try askForPasscode(question, classes)
+            }
         }
         let end = settings.reuseSeconds.map {
             promptSettings.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9)
@@ -178,20 +180,24 @@ extension LocalKeychain {
         // The password of a new item is never shared with another call.
         let key = PromptKey(storeID: nil, question: question, classes: [], item: need == .new ? .random() : nil)
         let asked = question
-        let password = try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
-            switch try ask(asked) {
-            case .secret(let typed):
-                // The bytes are copied within the closure.
-                guard let password = unsafe typed.withBytes({ unsafe ApplicationPassword(given: $0) }) else {
-                    throw KeychainFailure(.allocate, "no memory for a password")
-                }
-                return password
-            case .empty: throw KeychainFailure(.userCanceled, "no application password was given")
-            }
+        let password = try promptSettings.prompter.waiting { () throws(KeychainFailure) in
+            try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in try askForPassword(asked) }
         }
         attempts.count += 1
         context.setApplicationPassword(password)
         guard !context.isInvalidated else { throw Self.invalidatedContext }
+    }
+
+    private func askForPassword(_ question: PresenceQuestion) throws(KeychainFailure) -> ApplicationPassword {
+        switch try ask(question) {
+        case .secret(let typed):
+            // The bytes are copied within the closure.
+            guard let password = unsafe typed.withBytes({ unsafe ApplicationPassword(given: $0) }) else {
+                throw KeychainFailure(.allocate, "no memory for a password")
+            }
+            return password
+        case .empty: throw KeychainFailure(.userCanceled, "no application password was given")
+        }
     }
 
     // MARK: Questions

@@ -46,6 +46,8 @@ private final class AgentProcess: RunningAgent {
         self.process = LockedValue(process)
     }
 
+    var hasEnded: Bool { process.withLock { $0?.hasEnded ?? true } }
+
     func end() {
         let process = process.withLock { process in
             defer { process = nil }
@@ -58,14 +60,19 @@ private final class AgentProcess: RunningAgent {
 /// An agent that is a thread of this process.
 private final class AgentThread: RunningAgent {
     private let agent: PresenceAgent
+    private let isAtEnd = LockedValue(false)
 
     init(_ prompter: any PresencePrompter, _ socketPath: String) throws(KeychainFailure) {
         let agent = try PresenceAgent(DaemonClient.connector(toSocketAt: socketPath), .ownProcess)
         self.agent = agent
-        guard BackgroundThread.start({ agent.run(prompter) }) else {
-            throw KeychainFailure(.allocate, "there is no thread for a prompt")
+        let isStarted = BackgroundThread.start { [weak self] in
+            agent.run(prompter)
+            self?.isAtEnd.withLock { $0 = true }
         }
+        guard isStarted else { throw KeychainFailure(.allocate, "there is no thread for a prompt") }
     }
+
+    var hasEnded: Bool { isAtEnd.withLock(\.self) }
 
     func end() { agent.end() }
 }

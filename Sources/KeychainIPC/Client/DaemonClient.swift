@@ -51,10 +51,11 @@ package final class DaemonClient: Sendable {
                 return agent.launcher.canAsk ? .done : try reply(to: call, in: context, asksOwnAgentsOnly: false)
             }
             guard call.mayAsk else { throw error }
+            let shared: AgentUse.Shared
             do throws(KeychainFailure) {
                 guard agent.launcher.canAsk else { throw error }
                 guard case .path(let program) = try reply(to: .agentProgram, in: nil, asksOwnAgentsOnly: true) else { throw error }
-                try agent.begin(program)
+                shared = try agent.begin(program)
             } catch let failure {
                 // keychaind may refuse it, for example in a sandbox, or it does not start.
                 do throws(KeychainFailure) {
@@ -63,7 +64,7 @@ package final class DaemonClient: Sendable {
                     throw error.lacksAgent ? failure : error
                 }
             }
-            defer { agent.end() }
+            defer { agent.end(shared) }
             return try reply(to: call, in: context, asksOwnAgentsOnly: true)
         }
     }
@@ -267,46 +268,52 @@ extension KeychainFailure {
 
 /// The agent of this process, which exists while a call needs it.
 private final class AgentUse: Sendable {
-    private struct State {
-        var agent: (any RunningAgent)?
-        var callCount = 0
+    /// An agent and the calls that use it.
+    final class Shared: Sendable {
+        fileprivate let agent: any RunningAgent
+        fileprivate let callCount = LockedValue(1)
+
+        fileprivate init(_ agent: any RunningAgent) {
+            self.agent = agent
+        }
     }
 
     let launcher: any AgentLauncher
-    private let state = LockedValue(State())
-    /// Held while the agent is started or ended.
+    private let current = LockedValue<Shared?>(nil)
+    /// Held while an agent is started or ended.
     private let startLock = TimedLock()
 
     init(_ launcher: any AgentLauncher) {
         self.launcher = launcher
     }
 
-    /// Starts an agent for a call that ends with `end`; concurrent calls share one.
-    func begin(_ program: String) throws(KeychainFailure) {
+    /// Returns an agent for a call, which calls `end` with it; concurrent calls share one.
+    ///
+    /// keychaind ends an agent whose prompt is of no use any more, so one that other calls still use may have ended.
+    func begin(_ program: String) throws(KeychainFailure) -> Shared {
         guard startLock.acquire(until: .after(seconds: 10)) else {
             throw KeychainFailure(.interactionNotAllowed, "another call starts an agent, which takes too long", refusal: .timedOut)
         }
         defer { startLock.release() }
-        let isShared = state.withLock { state in
-            guard state.agent != nil else { return false }
-            state.callCount += 1
-            return true
+        if let shared = current.withLock(\.self), !shared.agent.hasEnded {
+            shared.callCount.withLock { $0 += 1 }
+            return shared
         }
-        if isShared { return }
-        let agent = try launcher.launch(program)
-        state.withLock { $0 = State(agent: agent, callCount: 1) }
+        let started = Shared(try launcher.launch(program))
+        current.withLock { $0 = started }
+        return started
     }
 
-    func end() {
+    func end(_ shared: Shared) {
         // The next call does not meet an agent that is ending.
         let isHeld = startLock.acquire(until: .after(seconds: 30))
         defer { if isHeld { startLock.release() } }
-        let ended = state.withLock { state -> (any RunningAgent)? in
-            state.callCount -= 1
-            guard state.callCount == 0 else { return nil }
-            defer { state.agent = nil }
-            return state.agent
+        let isLast = shared.callCount.withLock { count in
+            count -= 1
+            return count == 0
         }
-        ended?.end()
+        guard isLast else { return }
+        current.withLock { if $0 === shared { $0 = nil } }
+        shared.agent.end()
     }
 }

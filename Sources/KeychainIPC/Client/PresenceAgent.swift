@@ -70,6 +70,9 @@ package protocol AgentLauncher: Sendable {
 
 /// An agent that this process has started.
 package protocol RunningAgent: Sendable {
+    /// Whether it shows no prompts any more.
+    var hasEnded: Bool { get }
+
     /// Ends the agent, with the prompt that it shows.
     func end()
 }
