@@ -106,7 +106,7 @@ int keychain_packet_socket_prepare(int socket) {
 
 void keychain_packet_socket_refuse_descriptors(int socket) {
     int off = 0;
-    /* Since Linux 6.16. Before, a received descriptor is closed, which takes as long as its file system or its socket likes. */
+    /* Since Linux 6.16. Before, and before this call, a received descriptor is closed, which takes as long as its file system or its socket likes. */
     (void)setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
 }
 

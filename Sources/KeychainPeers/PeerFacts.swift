@@ -77,11 +77,10 @@ extension PeerFacts {
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
             let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard fields.count == 3 else { return nil }
-            // The hierarchies of systemd; the others may be anywhere. It uses one of the two, or both.
-            let isOfSystemd = fields[1] == "name=systemd" || fields[0] == "0" && fields[1].isEmpty
-            if isOfSystemd, fields[2] != "/" { paths.append(fields[2]) }
+            // The unified hierarchy, in which no other user can put a process into a delegated control group.
+            if fields[0] == "0", fields[1].isEmpty { paths.append(fields[2]) }
         }
-        guard let path = paths.first, paths.allSatisfy({ $0 == path }), path.hasPrefix("/system.slice/") else { return nil }
+        guard paths.count == 1, let path = paths.first, path.hasPrefix("/system.slice/") else { return nil }
         let unit = path.split(separator: "/").first { !$0.hasSuffix(".slice") }
         guard let unit, unit.hasSuffix(".service"), !unit.hasPrefix("snap."), unit.utf8.count <= 255, unit.utf8.allSatisfy(isOfUnitName)
         else { return nil }

@@ -21,7 +21,7 @@ package enum PeerIdentity: Hashable, Sendable {
             self = .sandboxed(sandbox)
         } else if let path = try? facts.program?.verifiedPath() {
             self = .program(path)
-        } else if let service = facts.systemService {
+        } else if facts.controlGroupSandbox == nil, let service = facts.systemService {
             self = .systemService(service)
         } else if facts.program?.isOutsideOfContainers != true, let sandbox = facts.controlGroupSandbox,
             // Without keychain-peer, a snap with classic confinement, which is no sandbox, and what it starts look the same.
@@ -73,7 +73,7 @@ package enum PeerIdentity: Hashable, Sendable {
 
     /// Creates the identity with a name; nil if no program has it.
     package init?(name: String) {
-        if name.hasPrefix(Self.programPrefix + "/") {
+        if name.hasPrefix(Self.programPrefix + "/"), ProgramFacts.canIdentify(String(name.dropFirst(Self.programPrefix.count))) {
             self = .program(String(name.dropFirst(Self.programPrefix.count)))
         } else if name.hasPrefix(Self.groupPrefix), name.count > Self.groupPrefix.count {
             self = .programGroup(String(name.dropFirst(Self.groupPrefix.count)))

@@ -60,6 +60,12 @@ package struct ProgramFacts: Hashable, Sendable {
         return path
     }
 
+    /// Whether a program with this path can be identified by it: the path is the shortest one, and not that of an interpreter.
+    package static func canIdentify(_ path: String) -> Bool {
+        let components = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        return !components.isEmpty && components.allSatisfy { !["", ".", ".."].contains($0) } && !Interpreters.contains(path)
+    }
+
     private static func require(_ fact: Bool?, or reason: Unverified) throws(Unverified) {
         guard let fact else { throw .unknown }
         guard fact else { throw reason }

@@ -154,10 +154,11 @@ extension SecretServiceBridge {
     private func performPrompt(_ message: BusMessage, _ number: UInt64) throws(BusError) -> Bool {
         switch message.member {
         case "Prompt":
+            // The keychain may have been unlocked meanwhile, and needs no passcode then.
+            let isUnlocked = try !isLocked()
             try prompts.show(number, to: message.sender)
             try message.reply()
-            // The keychain may have been unlocked meanwhile, and needs no passcode then.
-            if try !isLocked() { for completion in prompts.endShown(isUnlocked: true) { complete(completion) } }
+            if isUnlocked { for completion in prompts.endShown(isUnlocked: true) { complete(completion) } }
         case "Dismiss":
             let completion = try prompts.dismiss(number, by: message.sender)
             try message.reply()

@@ -123,8 +123,14 @@ extension SecretServiceBridge {
         do throws(KeychainFailure) {
             secret = try collection.storage.secret(of: number)
         } catch {
-            // The item may be gone, which the index does not know yet; otherwise it has lost its secret.
             guard error.status == .itemNotFound else { throw BusError(error) }
+            // The item may be gone, which the index does not know yet; otherwise it has lost its secret.
+            do throws(KeychainFailure) {
+                _ = try collection.storage.description(of: number)
+            } catch {
+                throw error.status == .itemNotFound
+                    ? .noObject(at: ObjectPath.item(collection: collection.name, number).text) : BusError(error)
+            }
             throw .failed("the item has no secret")
         }
         return try sessions.encrypt(secret, in: session, of: caller)

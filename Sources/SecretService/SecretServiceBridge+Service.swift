@@ -150,7 +150,7 @@ extension SecretServiceBridge {
                 found.append((path, try secret(of: number, in: collection, session, message.sender)))
             } catch {
                 // Any other failure is that of the whole call: a caller must not take the item for one without a secret.
-                guard error == .isLocked || error == .noObject(at: path) else { throw error }
+                guard error == .isLocked || error.isNoObject else { throw error }
             }
         }
         try message.reply { reply throws(BusError) in
@@ -176,7 +176,9 @@ extension SecretServiceBridge {
             guard collection.isPersistent else { throw .notSupported("the collection \"\(collection.name)\" cannot have an alias") }
             name = collection.name
         }
-        guard !alias.isEmpty else { throw .invalidArguments("an alias is not empty") }
+        guard !alias.isEmpty, alias.utf8.count <= ObjectPath.largestNameByteCount else {
+            throw .invalidArguments("an alias is empty, or longer than \(ObjectPath.largestNameByteCount) bytes as a part of a path")
+        }
         try BusError.converting { () throws(KeychainFailure) in try collections.setAlias(alias, to: name) }
         noteOwnWrite()
         try message.reply()

@@ -26,7 +26,7 @@ package final class SecretServiceBridge {
     }
 
     /// A change of a property, announced after the reply to the call that made it.
-    struct PropertyChange: Equatable {
+    struct PropertyChange: Hashable {
         let path: ObjectPath
         let interface: String
         let property: String
@@ -39,6 +39,7 @@ package final class SecretServiceBridge {
     let prompts: Prompts
     private let inbox: Inbox
     private var pendingChanges: [PropertyChange] = []
+    private var isPending: Set<PropertyChange> = []
     /// The lock, as far as it was looked at for the present message.
     private var knownLock: Bool?
     /// The lock that programs know of.
@@ -51,6 +52,9 @@ package final class SecretServiceBridge {
     /// When this process last changed the keychain, and since when a change waits to be read; in nanoseconds of the monotonic clock.
     private var lastOwnWrite: UInt64 = 0
     private var unreadSince: UInt64?
+
+    /// How many messages are handled before events and changes are.
+    private static let largestMessageCount = 64
 
     /// How long the items of the keychain are not read again after a change by this process, which the keychain reports too; and how long at most.
     private static let quietNanoseconds: UInt64 = 500_000_000
@@ -81,8 +85,13 @@ package final class SecretServiceBridge {
         try bus.takeName()
         onReady()
         while true {
+            // Not without end: a program that calls without a pause keeps no prompt and no change from being announced.
+            var messageCount = 0
+            repeat {
+                knownLock = nil
+                messageCount += 1
+            } while try bus.process() && messageCount < Self.largestMessageCount
             knownLock = nil
-            if try bus.process() { continue }
             for event in inbox.take() {
                 if case .stop = event { return }
                 handle(event)
@@ -212,18 +221,22 @@ package final class SecretServiceBridge {
     // MARK: Signals
 
     func noteChange(of property: String, at path: ObjectPath, _ interface: String) {
-        pendingChanges.append(PropertyChange(path: path, interface: interface, property: property))
+        note(PropertyChange(path: path, interface: interface, property: property))
+    }
+
+    private func note(_ change: PropertyChange) {
+        if isPending.insert(change).inserted { pendingChanges.append(change) }
     }
 
     func noteItems(of collection: Collection) {
         guard let count = try? collection.count(), count <= Self.announcedItemLimit else { return }
-        let change = PropertyChange(path: .collection(collection.name), interface: Interface.collection, property: "Items")
-        if pendingChanges.last != change { pendingChanges.append(change) }
+        note(PropertyChange(path: .collection(collection.name), interface: Interface.collection, property: "Items"))
     }
 
     private func announceChanges() {
         for change in pendingChanges { bus.emitChange(of: change.property, at: change.path, change.interface) }
         pendingChanges = []
+        isPending = []
     }
 
     func emitService(_ member: String, _ path: ObjectPath) {

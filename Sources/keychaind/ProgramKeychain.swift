@@ -84,10 +84,12 @@ final class ProgramKeychain {
             guard PeerIdentity(name: program) != nil else {
                 throw KeychainFailure(
                     .parameter,
-                    "'\(program)' is not the name of a program: it begins with program:/, group:, unit:, flatpak:, or snap:")
+                    "'\(program)' is not the name of a program: it is program: and the real path of a file that is no interpreter, or begins with group:, unit:, flatpak:, or snap:"
+                )
             }
             // Before the person is asked.
-            _ = try AccessGrant(program: program, group: group, grantedAtSeconds: 0)
+            var copy = try grants.all()
+            try copy.add(try AccessGrant(program: program, group: group, grantedAtSeconds: 0))
             try keychain().requirePasscode(for: .grant(program: program, group: group))
             try grants.add(program: program, group: group)
         case .revoke(let program, let group): try grants().remove(program: program, group: group)
@@ -98,7 +100,8 @@ final class ProgramKeychain {
 
     private func grants() throws(KeychainFailure) -> UserGrants {
         if case .sandboxed = identity {
-            throw KeychainFailure(.missingEntitlement, "a program in a sandbox reads no items of other programs, and grants nothing")
+            throw KeychainFailure(
+                .missingEntitlement, "a program in a sandbox asks for no access to the items of others, and grants nothing")
         }
         guard let grants = try use.begin().grants else { throw KeychainFailure(.notAvailable, "this service grants nothing") }
         return grants

@@ -42,16 +42,16 @@ final class ServedConnection: Sendable {
 
     private let channel: MessageChannel
     private let peer: PacketSocket.ProcessIdentity
-    private let limits: UserLimits
+    /// Those of the user, while the connection is served.
+    private let limits = Mutex<UserLimits?>(nil)
     private let state = Mutex(Use.busy)
 
     /// Throws if the kernel does not name the process at the other end, or if this process cannot see it.
-    init(_ socket: consuming PacketSocket, limits: (_ userID: UInt32) -> UserLimits) throws(Errno) {
+    init(_ socket: consuming PacketSocket) throws(Errno) {
         let peer = try socket.peer()
         // A process in a foreign namespace has the number 0, as all others there.
         guard peer.processID > 0 else { throw .notPermitted }
         self.peer = peer
-        self.limits = limits(peer.userID)
         channel = MessageChannel(socket)
     }
 
@@ -68,8 +68,11 @@ final class ServedConnection: Sendable {
 
     /// Greets the program, and performs its calls until one side ends the connection.
     ///
-    /// `mayObserve` is asked before the connection is used for an observation. `endOthers` ends the other connections of a user.
-    func serve(_ services: SharedServices, mayObserve: () -> Bool, endOthers: @escaping (_ userID: UInt32) -> Void) {
+    /// `limits` are those of the user. `mayObserve` is asked before the connection is used for an observation. `endOthers` ends the other connections of a user.
+    func serve(_ services: SharedServices, _ limits: UserLimits, mayObserve: () -> Bool, endOthers: @escaping (_ userID: UInt32) -> Void) {
+        self.limits.withLock { $0 = limits }
+        // As long as the process has not ended, its number belongs to it.
+        let process = try? ProcessHandle(ofProcess: peer.processID)
         var buffer = MessageChannel.Buffer()
         do throws(MessageChannel.Failure) {
             var inspection = services.inspector?.inspect(process: peer.processID)
@@ -84,7 +87,7 @@ final class ServedConnection: Sendable {
             let entitlements: Entitlements
             do throws(KeychainFailure) {
                 if storeID != nil { _ = try use.begin() }
-                (identity, entitlements) = try services.identify(try facts(realGroupID, program), declared)
+                (identity, entitlements) = try services.identify(try facts(realGroupID, program, process), declared)
             } catch {
                 return try send(Response(.failure(error)))
             }
@@ -157,13 +160,14 @@ final class ServedConnection: Sendable {
 
     private static let greetingTimeoutSeconds: UInt32 = 5
 
-    private func facts(_ realGroupID: UInt32, _ program: ProgramFacts?) throws(KeychainFailure) -> PeerFacts {
+    private func facts(_ realGroupID: UInt32, _ program: ProgramFacts?, _ process: ProcessHandle?) throws(KeychainFailure) -> PeerFacts {
         do throws(Errno) {
             var facts = try PeerFacts(of: channel.socket, realGroupID: realGroupID)
             facts.program = program
             let controlGroups = ProcessFile("/proc/\(peer.processID)/cgroup").bytes
             facts.controlGroupSandbox = controlGroups.flatMap { Sandbox.byControlGroups($0) }
-            facts.systemService = controlGroups.flatMap { PeerFacts.systemService(controlGroups: $0) }
+            // Not those of another process, which has the number now.
+            if process?.hasEnded == false { facts.systemService = controlGroups.flatMap { PeerFacts.systemService(controlGroups: $0) } }
             return facts
         } catch {
             throw KeychainFailure(.notAvailable, "the program cannot be identified: \(error)", cause: .system(errno: error.rawValue))
@@ -216,9 +220,9 @@ final class ServedConnection: Sendable {
                 try handler.sendRows { response throws(MessageChannel.Failure) in try send(response) }
                 continue
             }
-            let weight = request.call.searchWeight
-            let turn = weight.flatMap { SearchTurn(limits.searches, weight: $0) }
-            guard weight == nil || turn != nil else {
+            let limit = limits.withLock { $0?.limit(of: request.call) }
+            let turn = limit.flatMap { SearchTurn($0) }
+            guard limit == nil || turn != nil else {
                 try send(Response(.failure(KeychainFailure(.notAvailable, SearchLimit.isReached, cause: .busy))))
                 continue
             }
@@ -321,7 +325,7 @@ final class ServedConnection: Sendable {
         onPacket: (PacketSocket.ProcessIdentity) -> Void = { _ in }
     ) throws(MessageChannel.Failure) -> Message? {
         try channel.receive(
-            &buffer, limit: limit, descriptorCount: descriptorCount, until: deadline, largeMessages: limits.largeRequests
+            &buffer, limit: limit, descriptorCount: descriptorCount, until: deadline, largeMessages: limits.withLock { $0?.largeRequests }
         ) { sender in
             onPacket(sender)
             return sender.processID == peer.processID

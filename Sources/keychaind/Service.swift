@@ -18,8 +18,8 @@ final class Service: Sendable {
     ///
     /// Those of users of whom it is not known whether they have an account count together, with the user nil: looking for an account may take time.
     private let connections = Mutex<[UInt32?: [ServedConnection]]>([:])
-    /// By user, as the connections.
-    private let limits = Mutex<[UInt32?: UserLimits]>([:])
+    /// By user, of those with an account.
+    private let limits = Mutex<[UInt32: UserLimits]>([:])
 
     init(_ services: SharedServices, _ listener: consuming PacketListener) throws(Errno) {
         self.services = services
@@ -63,14 +63,7 @@ final class Service: Sendable {
     private func serve(_ socket: consuming PacketSocket) {
         let connection: ServedConnection
         do throws(Errno) {
-            connection = try ServedConnection(socket) { userID in
-                let user = services.accounts.isKnown(userID) ? userID : nil
-                return limits.withLock { limits in
-                    let ofUser = limits[user] ?? UserLimits()
-                    limits[user] = ofUser
-                    return ofUser
-                }
-            }
+            connection = try ServedConnection(socket)
         } catch {
             return
         }
@@ -91,8 +84,14 @@ final class Service: Sendable {
 
     /// Serves a connection that counts for its user until it ends.
     private func serve(_ connection: ServedConnection) {
+        let limits = limits.withLock { limits in
+            let ofUser = limits[connection.userID] ?? UserLimits()
+            limits[connection.userID] = ofUser
+            return ofUser
+        }
         connection.serve(
-            services, mayObserve: { mayObserve(connection.userID) }, endOthers: { self.endConnections(ofUser: $0, except: connection) })
+            services, limits, mayObserve: { mayObserve(connection.userID) },
+            endOthers: { self.endConnections(ofUser: $0, except: connection) })
         remove(connection, of: connection.userID)
     }
 

@@ -39,13 +39,13 @@ final class UserGrants: Sendable {
         try grants.withLock { grants throws(KeychainFailure) in
             var changed = try read(&grants)
             try body(&changed)
-            // Read again if the write fails: it may have taken effect.
+            // Read again, by all connections, if the write fails: it may have taken effect.
             grants = nil
+            defer { changeCount.add(1, ordering: .releasing) }
             _ = try AtomicFile(path).write(replacingExisting: true) { writer throws(KeychainFailure) in
                 try writer.append(changed.encoded)
             }
             grants = changed
-            changeCount.add(1, ordering: .releasing)
         }
     }
 

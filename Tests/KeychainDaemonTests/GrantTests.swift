@@ -188,9 +188,10 @@ struct GrantTests {
     @Test(
         "Names that are none, or that a prompt cannot show as they are, are refused before a person is asked",
         arguments: [
-            ("reader", "owner"), ("program:reader", "owner"), ("flatpak:", "owner"), ("group:", "owner"), ("", "owner"),
+            ("reader", "owner"), ("program:reader", "owner"), ("program:/usr/bin/python3.11", "owner"), ("program:/usr//bin/a", "owner"),
+            ("program:/usr/../a", "owner"), ("program:/", "owner"), ("flatpak:", "owner"), ("group:", "owner"), ("", "owner"),
             ("program:/a\u{1B}[2J", "owner"), ("program:/a", ""), ("program:/a", "x\ty"), ("program:/a", "x\ny"),
-            ("program:/a", "x' of 'y"),
+            ("program:/a", "x' of 'y"), ("program:/a", "x'\u{301}y"), ("program:/a", "x’y"),
             ("program:/a", String(repeating: "x", count: 200)), ("program:/" + String(repeating: "x", count: 200), "owner"),
             ("program:/a", "keychain-sync.circle"), ("program:/a", "com.apple.token"), ("program:/a", "\u{202E}x"), ("program:/a", "a  b"),
         ])

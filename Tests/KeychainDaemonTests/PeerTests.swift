@@ -65,7 +65,6 @@ struct PeerTests {
         arguments: [
             ("0::/system.slice/deploy.service\n", "deploy.service"), ("0::/system.slice/deploy.service/worker/1\n", "deploy.service"),
             ("0::/system.slice/system-sync.slice/sync@alice.service\n", "sync@alice.service"),
-            ("12:pids:/a\n1:name=systemd:/system.slice/deploy.service\n0::/\n", "deploy.service"),
             ("9:name=systemd:/\n0::/system.slice/deploy.service\n", "deploy.service"),
             ("1:name=systemd:/system.slice/deploy.service\n0::/system.slice/deploy.service\n", "deploy.service"),
         ])
@@ -85,7 +84,8 @@ struct PeerTests {
             "0::/user.slice/user-1000.slice/user@1000.service/system.slice/deploy.service\n", "0::/../system.slice/deploy.service\n",
             "0::/system.slice/docker-1.scope\n", "0::/system.slice\n", "0::/system.slice/\n", "0::/deploy.service\n",
             "0::/system.slice/snap.example.app.service\n", "5:memory:/system.slice/deploy.service\n0::/\n", "nonsense\n",
-            "1:name=systemd:/user.slice\n0::/system.slice/deploy.service\n", "0::/system.slice/a b.service\n",
+            "12:pids:/a\n1:name=systemd:/system.slice/deploy.service\n0::/\n", "0::/system.slice/a.service\n0::/system.slice/a.service\n",
+            "0::/system.slice/a b.service\n",
             "0::/system.slice/inner.scope/deploy.service\n",
         ])
     func noSystemService(text: String) {

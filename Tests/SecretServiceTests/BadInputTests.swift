@@ -23,6 +23,10 @@ struct BadInputTests {
         let desktop = try Desktop()
         let client = try desktop.client()
         let item = try client.createItem(["a": "b"], "secret")
+        let text = DBusValue.variant(signature: "s", .text(String(repeating: "é", count: 50_000)))
+        let label = DBusValue.list([.list([.text("org.freedesktop.Secret.Collection.Label"), text])])
+        for _ in 0..<2 { _ = try client.call(Desktop.root, .service, "CreateCollection", [label, .text("")], "a{sv}s") }
+        #expect(try client.property("Collections", of: Desktop.root, .service).list?.count == 4)
         let methods: [(String, SecretClient.Interface, String, String)] = [
             (Desktop.root, .service, "OpenSession", "sv"), (Desktop.root, .service, "CreateCollection", "a{sv}s"),
             (Desktop.root, .service, "SearchItems", "a{ss}"), (Desktop.root, .service, "Unlock", "ao"),

@@ -155,6 +155,8 @@ struct FieldReportTests {
         #expect(
             try client.error(Desktop.root, .service, "GetSecrets", [.list([.text(item)]), .text(client.session)], "aoo")
                 == "DBus.Error.Failed")
+        #expect(try client.createItem(["connection-uuid": "1"], "new", replaces: true) == item)
+        #expect(try client.secret(of: item).text == "new")
     }
 
     @Test("A search of a locked keychain finds the items, also after a start in which it was never unlocked (KeePassXC 4443, 6942)")

@@ -115,6 +115,8 @@ package final class DaemonClient: Sendable {
     ///
     /// For a program that calls from one thread: each further call uses this connection, or fails.
     func requestAccess(to group: String) throws(KeychainFailure) {
+        // On a new connection.
+        needsPresentConnection.withLock { $0 = false }
         idle.withLock { $0.removeAll() }
         guard case .done = try reply(to: .requestAccess(group: group)) else { throw KeychainFailure(.malformed, isOutcomeUnknown: true) }
         needsPresentConnection.withLock { $0 = true }

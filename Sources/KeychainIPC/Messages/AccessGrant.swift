@@ -37,7 +37,8 @@ package struct AccessGrant: Hashable, Sendable {
 
     private static func requireShowable(_ text: String, _ noun: String) throws(KeychainFailure) {
         guard !text.isEmpty, text.utf8.count <= largestNamesByteCount,
-            SanitizedText.quotation(text, byteLimit: largestNamesByteCount).hasSameBytes(as: text), !text.contains("'")
+            SanitizedText.quotation(text, byteLimit: largestNamesByteCount).hasSameBytes(as: text),
+            !text.unicodeScalars.contains(where: { "'‘’".unicodeScalars.contains($0) })
         else {
             throw KeychainFailure(
                 .parameter,

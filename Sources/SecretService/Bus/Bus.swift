@@ -78,6 +78,8 @@ internal import KeychainSystem
         guard unsafe sd_bus_message_new_method_call(bus, &made, Self.serviceName, path, interface, member) >= 0, let call = unsafe made
         else { throw .invalidArguments("\"\(path)\" is no path of an object") }
         defer { _ = unsafe sd_bus_message_unref(call) }
+        // The bus would start this program, if it is to be the keyring.
+        _ = unsafe sd_bus_message_set_auto_start(call, 0)
         try append(unsafe BusMessage(call))
         var failure = unsafe sd_bus_error()
         var received: OpaquePointer?

@@ -36,8 +36,13 @@ struct BusError: Error, Equatable {
     ///
     /// Not `UnknownObject`: SecretStorage before 3.4.0 takes only this one for "not found".
     static func noObject(at path: String) -> BusError {
-        BusError("org.freedesktop.DBus.Error.UnknownMethod", "Object does not exist at path \"\(path)\"")
+        BusError(noObjectName, "Object does not exist at path \"\(path)\"")
     }
+
+    private static let noObjectName = "org.freedesktop.DBus.Error.UnknownMethod"
+
+    /// Whether it says that a path has no object.
+    var isNoObject: Bool { name == Self.noObjectName }
 }
 
 extension BusError {

@@ -77,10 +77,13 @@ struct AttributeIndex: Sendable {
     }
 
     private mutating func note(_ position: UInt32, under hash: UInt64) {
+        if single[hash] == position { return }
         if let other = single.removeValue(forKey: hash) {
             several[hash] = [min(other, position), max(other, position)]
         } else if let last = several[hash]?.last {
             let index = last < position ? several[hash, default: []].count : Self.index(of: position, in: several[hash, default: []])
+            // Another process has changed the attributes since they were read.
+            if last >= position, several[hash]?[index] == position { return }
             several[hash, default: []].insert(position, at: index)
         } else {
             single[hash] = position

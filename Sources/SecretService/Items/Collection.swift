@@ -67,9 +67,15 @@ final class Collection {
         var number = try freeNumber()
         if replaces, let number = try currentIndex().number(withExactly: lookup) {
             let item = ItemDescription(number: number, label: label, lookup: lookup)
-            try storage.set(secret, of: item)
-            changeIndex { $0.update(item, from: item) }
-            return (number, false)
+            do throws(KeychainFailure) {
+                try storage.set(secret, of: item)
+                changeIndex { $0.update(item, from: item) }
+                return (number, false)
+            } catch {
+                // Another process has removed it, which the index does not know yet.
+                guard error.status == .itemNotFound else { throw error }
+                changeIndex { $0.remove(number) }
+            }
         }
         while true {
             let item = ItemDescription(number: number, label: label, lookup: lookup)

@@ -110,7 +110,8 @@ final class CollectionList {
     func make(label: String, alias: String) throws(KeychainFailure) -> (Collection, isNew: Bool) {
         if !alias.isEmpty, let present = try collection(alias: alias) { return (present, false) }
         try loadIfNeeded()
-        let wanted = ObjectPath.encode(label.isEmpty ? "collection" : label)
+        // A path of an object has a limit, and a list of paths with a longer one cannot be sent.
+        let wanted = String(ObjectPath.encode(label.isEmpty ? "collection" : label).prefix(ObjectPath.largestNameByteCount))
         var name = wanted
         var suffix = 2
         while byName[name] != nil {

@@ -71,7 +71,13 @@ struct KeychainItems: ItemStorage {
             secretService, item.number, ItemAttributes([.label: .string(item.label), .description: .string(secret.contentType)]),
             secret.bytes,
             .whenUnlocked)
-        try add(descriptionService, item.number, attributes(item), nil, .always)
+        do throws(KeychainFailure) {
+            try add(descriptionService, item.number, attributes(item), nil, .always)
+        } catch {
+            // Best effort: without the other half it is not seen.
+            try? keychain.deleteIfPresent(query(secretService, item.number))
+            throw error
+        }
     }
 
     func set(_ item: ItemDescription) throws(KeychainFailure) {
@@ -81,11 +87,17 @@ struct KeychainItems: ItemStorage {
     }
 
     func set(_ secret: ItemSecret, of item: ItemDescription) throws(KeychainFailure) {
-        try keychain.update(
-            UpdateRequest(
-                query: query(secretService, item.number),
-                changes: ItemAttributes([.label: .string(item.label), .description: .string(secret.contentType)]), secret: secret.bytes,
-                authentication: .withoutPrompt))
+        let attributes = ItemAttributes([.label: .string(item.label), .description: .string(secret.contentType)])
+        do throws(KeychainFailure) {
+            try keychain.update(
+                UpdateRequest(
+                    query: query(secretService, item.number), changes: attributes, secret: secret.bytes, authentication: .withoutPrompt))
+        } catch {
+            guard error.status == .itemNotFound else { throw error }
+            // An item that has lost its secret gets one; an item that is gone does not.
+            _ = try description(of: item.number)
+            try add(secretService, item.number, attributes, secret.bytes, .whenUnlocked)
+        }
         // Advances the date of the modification.
         try set(item)
     }

@@ -2,7 +2,7 @@
 #if SecretService && !canImport(Darwin)
 
 /// A path below `/org/freedesktop/secrets`, as far as its form says what it names.
-enum ObjectPath: Equatable {
+enum ObjectPath: Hashable {
     case service
     /// The path above collections, aliases, sessions, or prompts, which is no object itself.
     case folder(String)
@@ -61,6 +61,9 @@ enum ObjectPath: Equatable {
         case .prompt(let number): "\(Self.root)/prompt/p\(number)"
         }
     }
+
+    /// The largest name of a collection or an alias, without what makes it unique.
+    static let largestNameByteCount = 64
 
     /// Returns a text as a part of a path: ASCII letters, digits, and underscores stay, every other byte becomes `_` and two digits.
     static func encode(_ text: String) -> String {

@@ -4,6 +4,7 @@ import Foundation
 import KeychainCore
 import KeychainEngine
 import KeychainIPC
+import KeychainSystem
 
 struct AccessCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -70,7 +71,8 @@ struct AccessGrantCommand: ParsableCommand {
         commandName: "grant", abstract: "Let a program read the items of another program's access group.",
         discussion: """
             keychaind asks for the passcode of the keychain, and names the program and the group. A program that writes secrets to everyone who runs \
-            it, such as this command, should not get a grant: it asks for the passcode each time.
+            it, such as this command, should not get a grant: it asks for the passcode each time. Any program of the user can make a sandbox with the \
+            name of an application, or a job of cron, and so use a grant for these.
 
             For example, `valet access grant /usr/bin/evolution program:/usr/libexec/goa-daemon`.
             """)
@@ -79,8 +81,9 @@ struct AccessGrantCommand: ParsableCommand {
     var names: GrantNames
 
     func run() throws {
-        try AccessCommand.perform { kept throws(KeychainFailure) in try kept.grant(program: names.identity, group: names.group) }
-        try StandardOutput.writeLine("\(names.identity) may read all items of \(names.group) from now on.")
+        let program = try names.identityOfFile()
+        try AccessCommand.perform { kept throws(KeychainFailure) in try kept.grant(program: program, group: names.group) }
+        try StandardOutput.writeLine("\(program) may read all items of \(names.group) from now on.")
     }
 }
 
@@ -110,6 +113,17 @@ struct GrantNames: ParsableArguments {
     var group: String
 
     var identity: String { program.hasPrefix("/") ? "program:\(program)" : program }
+
+    /// The identity, with the path that the kernel has for the file: a grant for another path would have no effect.
+    func identityOfFile() throws(CommandFailure) -> String {
+        guard program.hasPrefix("/") else { return identity }
+        do throws(Errno) {
+            return "program:\(try FileSystem.resolve(program))"
+        } catch {
+            throw CommandFailure(
+                .usage, "the file of the program cannot be found: \(error)", advice: "Give the path of the file that is executed.")
+        }
+    }
 }
 
 extension AccessGrant {

@@ -74,7 +74,7 @@ struct ImportPlan {
     /// Stores the secrets in one transaction, in which each one is read back: all of them are stored, or none.
     ///
     /// Where keychaind keeps the keychain there is no transaction. What was stored is removed again if a later one fails, but not if the command is
-    /// killed; the next import then completes it.
+    /// killed; the next import then completes it, and other programs see a part of it meanwhile.
     func execute(in selected: SelectedValet, progress: ImportProgress) throws {
         var failure: (any Error)?
         let outcome = withTransaction {
@@ -97,18 +97,32 @@ struct ImportPlan {
     /// A value that was stored, with the one that it has replaced.
     private struct Change {
         let key: String
+        let value: Data
         let previous: Data?
+
+        /// Undoes the change, unless another program has changed the value since; returns false if that fails.
+        func undo(in valet: any ValetProtocol) -> Bool {
+            do throws(KeychainError) {
+                guard try valet.object(forKey: key, withPrompt: "") == value else { return true }
+                if let previous { try valet.setObject(previous, forKey: key) } else { try valet.removeObject(forKey: key) }
+                return true
+            } catch {
+                return error == .itemNotFound
+            }
+        }
     }
 
     private func store(in selected: SelectedValet, _ progress: ImportProgress, noting note: (Change) -> Void) throws {
         for (number, step) in steps.enumerated() where step == .store || step == .replace {
             progress.show("Storing", number)
             let secret = content.secrets[number]
+            // Noted before, because a write that fails may have taken effect.
             if step == .store {
+                note(Change(key: secret.key, value: secret.value, previous: nil))
                 try selected.add(secret.value, forKey: secret.key)
-                note(Change(key: secret.key, previous: nil))
             } else {
-                note(Change(key: secret.key, previous: try selected.valet.object(forKey: secret.key, withPrompt: "")))
+                let previous = try selected.valet.object(forKey: secret.key, withPrompt: "")
+                note(Change(key: secret.key, value: secret.value, previous: previous))
                 try selected.valet.setObject(secret.value, forKey: secret.key)
             }
         }
@@ -126,13 +140,11 @@ struct ImportPlan {
         do {
             try store(in: selected, progress) { changes.append($0) }
         } catch {
-            for change in changes.reversed() {
-                // Best effort: the failure that is reported is the first one.
-                if let previous = change.previous {
-                    try? selected.valet.setObject(previous, forKey: change.key)
-                } else {
-                    try? selected.valet.removeObject(forKey: change.key)
-                }
+            let left = changes.reversed().filter { !$0.undo(in: selected.valet) }
+            guard left.isEmpty else {
+                throw CommandFailure(
+                    .unavailable, "the import failed, and \(Self.secrets(left.count)) that it had stored could not be removed again",
+                    advice: "Run the command again when keychaind answers: it completes the import.")
             }
             throw error
         }
