@@ -36,12 +36,14 @@ static gcry_mpi_t number(const uint8_t *bytes, size_t count) {
 
 /* Computes base ^ exponent mod p, with leading zeros. The exponent is secret. */
 static bool power(gcry_mpi_t base, const uint8_t exponent_bytes[KEYCHAIN_AGREEMENT_BYTE_COUNT], gcry_mpi_t prime, uint8_t *result) {
-    gcry_mpi_t exponent = gcry_mpi_snew(8 * KEYCHAIN_AGREEMENT_BYTE_COUNT);
     gcry_mpi_t value = gcry_mpi_snew(8 * KEYCHAIN_AGREEMENT_BYTE_COUNT);
-    gcry_mpi_t scanned = number(exponent_bytes, KEYCHAIN_AGREEMENT_BYTE_COUNT);
+    /* A number from secure memory is in secure memory. */
+    unsigned char *copy = gcry_malloc_secure(KEYCHAIN_AGREEMENT_BYTE_COUNT);
+    if (copy != NULL) memcpy(copy, exponent_bytes, KEYCHAIN_AGREEMENT_BYTE_COUNT);
+    gcry_mpi_t exponent = copy == NULL ? NULL : number(copy, KEYCHAIN_AGREEMENT_BYTE_COUNT);
+    gcry_free(copy);
     bool is_done = false;
-    if (exponent != NULL && value != NULL && scanned != NULL) {
-        gcry_mpi_set(exponent, scanned);
+    if (exponent != NULL && value != NULL) {
         gcry_mpi_powm(value, base, exponent, prime);
         unsigned char bytes[KEYCHAIN_AGREEMENT_BYTE_COUNT];
         size_t count = 0;
@@ -54,7 +56,6 @@ static bool power(gcry_mpi_t base, const uint8_t exponent_bytes[KEYCHAIN_AGREEME
     }
     gcry_mpi_release(exponent);
     gcry_mpi_release(value);
-    gcry_mpi_release(scanned);
     return is_done;
 }
 

@@ -34,7 +34,7 @@ struct SessionCipherTests {
             let stripped = Array(publicKey.drop { $0 == 0 })
             // Some clients strip zeros, and some add one.
             for key in [publicKey, stripped, [0] + publicKey] {
-                #expect(KeyAgreement.secret(privateKey: privateKey, publicKey: Data(key)) == Data(vector.secret.bytes), "\(vector.name)")
+                #expect(KeyAgreement.secret(privateKey: privateKey, publicKey: Data(key)) == vector.secret.bytes, "\(vector.name)")
             }
             let cipher = SessionCipher(sharedSecret: Data(vector.secret.bytes))
             let (value, parameters, plaintext) = (
@@ -52,9 +52,11 @@ struct SessionCipherTests {
             #expect(KeyAgreement.secret(privateKey: privateKey, publicKey: Data(refused.bytes)) == nil)
         }
         #expect(throws: BusError.self) { try KeyAgreement.agree(Data([1])) }
-        let (publicKey, secret) = try KeyAgreement.agree(Data([2]))
-        // With the generator as its public key, the other party has the private key 1.
-        #expect(publicKey == secret && publicKey.count == KeyAgreement.byteCount)
+        let (publicKey, cipher) = try KeyAgreement.agree(Data([2]))
+        // With the generator as its public key, the other party has the private key 1, and the public key is the shared secret.
+        let encrypted = try #require(SessionCipher(sharedSecret: publicKey).encrypt(Data("secret".utf8)))
+        #expect(publicKey.count == KeyAgreement.byteCount)
+        #expect(cipher.decrypt(encrypted.value, parameters: encrypted.parameters) == Data("secret".utf8))
     }
 
     @Test(

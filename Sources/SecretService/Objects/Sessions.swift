@@ -3,6 +3,7 @@
 internal import CSystemdShims
 internal import FoundationEssentials
 internal import Keybag
+internal import KeychainCore
 
 /// The sessions in which secrets are transferred.
 ///
@@ -32,7 +33,7 @@ struct Sessions {
         var cipher: SessionCipher?
         if let publicKey {
             let agreed = try KeyAgreement.agree(publicKey)
-            (reply, cipher) = (agreed.publicKey, SessionCipher(sharedSecret: agreed.secret))
+            (reply, cipher) = (agreed.publicKey, agreed.cipher)
         }
         lastNumber += 1
         sessions[lastNumber] = Session(owner: owner, cipher: cipher)
@@ -83,26 +84,27 @@ enum KeyAgreement {
 
     /// Makes a pair of keys for one agreement.
     ///
-    /// Throws for a public key of which everyone knows the result.
-    static func agree(_ publicKey: Data) throws(BusError) -> (publicKey: Data, secret: Data) {
+    /// Throws for a public key of which everyone knows the result. The private key and the shared secret are wiped.
+    static func agree(_ publicKey: Data) throws(BusError) -> (publicKey: Data, cipher: SessionCipher) {
         var privateKey = [UInt8](repeating: 0, count: byteCount)
         var ownPublicKey = privateKey
         // As many bytes as the functions write.
+        defer { privateKey.wipe() }
         guard unsafe keychain_agreement_make_keys(&privateKey, &ownPublicKey) else { throw .failed("no memory for a key") }
-        defer { for index in privateKey.indices { privateKey[index] = 0 } }
-        guard let secret = secret(privateKey: privateKey, publicKey: publicKey) else {
+        guard var secret = secret(privateKey: privateKey, publicKey: publicKey) else {
             throw .invalidArguments("the public key is not one of this group")
         }
-        return (Data(ownPublicKey), secret)
+        defer { secret.wipe() }
+        return (Data(ownPublicKey), SessionCipher(sharedSecret: secret))
     }
 
-    /// The shared secret, with leading zeros; nil if the public key is not permitted.
-    static func secret(privateKey: [UInt8], publicKey: Data) -> Data? {
+    /// The shared secret, with leading zeros, which the caller wipes; nil if the public key is not permitted.
+    static func secret(privateKey: [UInt8], publicKey: Data) -> [UInt8]? {
         guard privateKey.count == byteCount else { return nil }
         var secret = [UInt8](repeating: 0, count: byteCount)
         let other = Array(publicKey)
         // As many bytes as the function reads and writes.
-        return unsafe keychain_agreement_secret(privateKey, other, other.count, &secret) ? Data(secret) : nil
+        return unsafe keychain_agreement_secret(privateKey, other, other.count, &secret) ? secret : nil
     }
 }
 #endif
