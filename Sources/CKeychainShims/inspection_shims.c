@@ -22,28 +22,12 @@
 
 int keychain_process_handle_open(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }
 
-/* The control message of one descriptor. */
-union descriptor_control {
-    struct cmsghdr alignment;
-    unsigned char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-int keychain_descriptor_send(int socket, int descriptor) {
-    union descriptor_control control = {0};
-    unsigned char byte = 1;
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof descriptor);
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
-}
-
 int keychain_descriptor_receive(int socket) {
     /* The kernel closes the descriptors for which there is no room. There may be room for two. */
-    union descriptor_control control;
+    union {
+        struct cmsghdr alignment;
+        unsigned char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
     unsigned char bytes[2];
     struct iovec part = {bytes, sizeof bytes};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};

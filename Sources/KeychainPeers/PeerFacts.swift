@@ -89,7 +89,6 @@ extension PeerFacts {
 
     /// Source: systemd.unit(5).
     private static func isOfUnitName(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            || ":-_.\\@".utf8.contains(byte)
+        Sandbox.isAlphanumeric(byte) || ":-_.\\@".utf8.contains(byte)
     }
 }

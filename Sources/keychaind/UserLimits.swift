@@ -92,7 +92,7 @@ final class SearchTurn: Sendable {
         self.limit = limit
     }
 
-    /// Lets other searches begin, at the end, or while a person is asked, who may take minutes.
+    /// Ends the turn of the search, for good or while it waits for a person, which may take minutes.
     func release() {
         let wasHeld = isHeld.withLock { isHeld in
             defer { isHeld = false }

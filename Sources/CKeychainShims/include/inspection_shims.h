@@ -11,10 +11,7 @@
    ended. Returns -1 and sets errno on failure: ENOSYS before Linux 5.3. */
 int keychain_process_handle_open(int process);
 
-/* Sends a packet of one byte with a descriptor, without waiting. Returns 0 or an errno value. */
-int keychain_descriptor_send(int socket, int descriptor);
-
-/* Receives such a packet, without waiting. Returns the descriptor, close-on-exec, or -1 with errno: EBADMSG for every other packet, and at the
+/* Receives a packet of one byte with a descriptor, without waiting. Returns the descriptor, close-on-exec, or -1 with errno: EBADMSG for every other packet, and at the
    end of the connection. */
 int keychain_descriptor_receive(int socket);
 

@@ -42,20 +42,3 @@ package enum SanitizedText {
             })
     }
 }
-
-extension KeychainFailure {
-    /// The failure of a call whose question was not answered.
-    ///
-    /// `.userCanceled` if a person refused. Otherwise `.interactionNotAllowed`: the question reached no person, and asking again later may
-    /// help.
-    package init(_ refusal: PresenceRefusal) {
-        switch refusal {
-        case .canceled: self.init(.userCanceled, "the person canceled")
-        case .timedOut: self.init(.interactionNotAllowed, "the prompt was not answered in time", refusal: .timedOut)
-        case .promptUnavailable(let why):
-            self.init(.interactionNotAllowed, "no prompt can be shown: \(why)", refusal: .notInteractive)
-        case .failed(let why):
-            self.init(.interactionNotAllowed, "the prompt failed: \(why)", refusal: .notInteractive)
-        }
-    }
-}

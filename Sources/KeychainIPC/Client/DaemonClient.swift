@@ -43,29 +43,35 @@ package final class DaemonClient: Sendable {
     /// display, and otherwise with one of the session. It has changed nothing before.
     func reply(to call: Call, in context: AuthenticationContext? = nil) throws(KeychainFailure) -> Reply {
         guard let agent else { return try reply(to: call, in: context, asksOwnAgentsOnly: false) }
+        let refusal: KeychainFailure
+        do throws(KeychainFailure) { return try reply(to: call, in: context, asksOwnAgentsOnly: true) } catch { refusal = error }
+        guard refusal.lacksAgent else { throw refusal }
+        if case .requireCanAuthenticate = call {
+            return agent.launcher.canAsk ? .done : try reply(to: call, in: context, asksOwnAgentsOnly: false)
+        }
+        guard call.mayAsk else { throw refusal }
+        let shared: AgentUse.Shared
         do throws(KeychainFailure) {
-            return try reply(to: call, in: context, asksOwnAgentsOnly: true)
+            guard agent.launcher.canAsk else { throw refusal }
+            guard case .path(let program) = try reply(to: .agentProgram, in: nil, asksOwnAgentsOnly: true) else { throw refusal }
+            shared = try agent.begin(program)
         } catch {
-            guard error.lacksAgent else { throw error }
-            if case .requireCanAuthenticate = call {
-                return agent.launcher.canAsk ? .done : try reply(to: call, in: context, asksOwnAgentsOnly: false)
-            }
-            guard call.mayAsk else { throw error }
-            let shared: AgentUse.Shared
-            do throws(KeychainFailure) {
-                guard agent.launcher.canAsk else { throw error }
-                guard case .path(let program) = try reply(to: .agentProgram, in: nil, asksOwnAgentsOnly: true) else { throw error }
-                shared = try agent.begin(program)
-            } catch let failure {
-                // keychaind may refuse it, for example in a sandbox, or it does not start.
-                do throws(KeychainFailure) {
-                    return try reply(to: call, in: context, asksOwnAgentsOnly: false)
-                } catch {
-                    throw error.lacksAgent ? failure : error
-                }
-            }
-            defer { agent.end(shared) }
-            return try reply(to: call, in: context, asksOwnAgentsOnly: true)
+            return try replyWithSessionAgent(to: call, in: context, withoutOwn: error)
+        }
+        defer { agent.end(shared) }
+        return try reply(to: call, in: context, asksOwnAgentsOnly: true)
+    }
+
+    /// Performs a call for which this process has no agent: keychaind may refuse it, for example in a sandbox, or it does not start.
+    ///
+    /// `failure` is thrown if the session has none either.
+    private func replyWithSessionAgent(
+        to call: Call, in context: AuthenticationContext?, withoutOwn failure: KeychainFailure
+    ) throws(KeychainFailure) -> Reply {
+        do throws(KeychainFailure) {
+            return try reply(to: call, in: context, asksOwnAgentsOnly: false)
+        } catch {
+            throw error.lacksAgent ? failure : error
         }
     }
 

@@ -21,7 +21,8 @@ package final class InspectionSocket: Sendable {
 
     /// Sends a handle, without waiting.
     package func send(_ handle: ProcessHandle) throws(Errno) {
-        let code = keychain_descriptor_send(descriptor.rawValue, handle.descriptor.rawValue)
+        // The array has one byte.
+        let code = unsafe keychain_packet_send(descriptor.rawValue, [1 as UInt8], 1, handle.descriptor.rawValue)
         guard code == 0 else { throw Errno(rawValue: code) }
     }
 

@@ -4,7 +4,7 @@ package import KeychainCore
 
 /// Copies the items of the keyring that a session has into the keychain, for a person who changes from one to the other.
 ///
-/// Nothing is removed or replaced, neither there nor here, so an import can be repeated.
+/// Nothing is removed or replaced, neither there nor here. An item whose secret has changed since an earlier import is stored as another one.
 package enum KeyringImport {
     package struct Outcome: Equatable, Sendable {
         package var copiedCount = 0
@@ -19,7 +19,7 @@ package enum KeyringImport {
         let client = try KeyringClient(try Bus())
         let defaultPath = try client.collection(alias: CollectionList.defaultAlias)
         var sources: [(label: String, isDefault: Bool, items: [KeyringClient.Item])] = []
-        // That in memory ends with the session.
+        // The items of the collection in memory end with the session.
         for path in try client.collections() where path != ObjectPath.collection(CollectionList.session).text {
             let label = try client.label(ofCollection: path)
             guard try !client.isLocked(collection: path) else {
