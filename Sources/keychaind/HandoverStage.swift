@@ -101,6 +101,8 @@ struct HandoverStage {
     private func removeFiles() throws(KeychainFailure) {
         try naming { () throws(Errno) in
             for name in try names(in: directory) where name != "handover.incomplete" { try remove("\(directory)/\(name)") }
+            // After a power cut without the mark, a store that is still there would count as the user's keychain.
+            try FileSystem.flush(directory)
             FileSystem.tryUnlink(directory + "/handover.incomplete")
             try FileSystem.flush(directory)
         }

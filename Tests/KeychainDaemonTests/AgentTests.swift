@@ -20,9 +20,12 @@ struct AgentTests {
 
     /// Runs `body` with a service whose keychain has an item that needs the passcode.
     private func withService(
-        as identity: PeerIdentity = .programGroup("kc-demo"), _ body: (InProcessService) throws -> Void
+        as identity: PeerIdentity = .programGroup("kc-demo"), promptTimeoutSeconds: UInt32 = PresenceQuestion.standardTimeoutSeconds,
+        _ body: (InProcessService) throws -> Void
     ) throws {
-        try withLocalKeychain { keychain, _ in
+        try withTemporaryDirectory(inMemory: true) { home in
+            let keychain = try LocalKeychain.withCheapPasscode(home: home) { $0.promptTimeoutSeconds = promptTimeoutSeconds }
+            defer { keychain.forgetKeys() }
             try keychain.setPasscode(Passcode(text: Self.passcode), autoLock: .never)
             try keychain.with(entitlements: Entitlements(applicationIdentifier: "app")).addSafe()
             try body(try InProcessService(keychain, as: identity, agents: Agents(program: "/nowhere/keychain-agent")))
@@ -222,6 +225,24 @@ struct AgentTests {
             #expect(isAsked.wait(timeout: .now() + 60) == .success)
             caller.socket.shutDown()
             #expect(hasEnded.wait(timeout: .now() + 60) == .success)
+            let person = ScriptedPresencePrompter(.type(Self.passcode))
+            #expect(try service.client(launcher: StubLauncher(person, service.path)).value(of: "safe", nil) == "12345")
+        }
+    }
+
+    @Test("An agent that never answers keeps a call until the deadline of its prompt, and is used no more")
+    func hangingAgent() throws {
+        try withService(promptTimeoutSeconds: 1) { service in
+            let fake = try RawConnection(service.path)
+            try fake.identify()
+            try fake.send(Request(.showPrompts(.allProcesses)).message)
+            _ = try fake.receive()
+            let failure = try #require(failure { _ = try service.client().value(of: "safe", nil) })
+            #expect(failure.status == .interactionNotAllowed)
+            #expect(failure.refusal == .timedOut)
+            let question = try fake.receive()
+            #expect(question != nil)
+            #expect(try fake.receive() == nil)
             let person = ScriptedPresencePrompter(.type(Self.passcode))
             #expect(try service.client(launcher: StubLauncher(person, service.path)).value(of: "safe", nil) == "12345")
         }

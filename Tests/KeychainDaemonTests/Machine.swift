@@ -5,7 +5,7 @@ import KeychainStore
 import KeychainTestSupport
 import Testing
 
-/// A machine with two users, keychaind, keychain-peer, and three programs: one that its user could replace, one that root has installed, and one
+/// A machine with two or more users, keychaind, keychain-peer, and three programs: one that its user could replace, one that root has installed, and one
 /// with a group of its own.
 final class Machine {
     static let alice: UInt32 = 61_401
@@ -13,6 +13,8 @@ final class Machine {
     static let daemon: UInt32 = 61_403
     static let inspector: UInt32 = 61_404
     static let group: UInt32 = 961
+    /// Further users, of whom a machine may have as many as a test needs.
+    static let others = Array(UInt32(61_411)...61_418)
     /// In a directory of root.
     static let installedProgram = "/mnt/installed"
     /// In the same directory; copies its input to its output.
@@ -32,9 +34,10 @@ final class Machine {
     var programWithGroup: String { directory.path + "/grouped" }
 
     /// Without keychain-peer, no program is identified by its file.
-    init(hasInspector: Bool = true) throws {
+    init(hasInspector: Bool = true, others: [UInt32] = []) throws {
         directory = try TemporaryDirectory()
         let path = directory.path
+        let users = [Self.alice, Self.bob] + others
         // The programs are copied by other processes: a child that another test starts meanwhile would inherit a file that is open for writing,
         // and the system runs no such file.
         let setUp = """
@@ -42,8 +45,11 @@ final class Machine {
             chmod 755 "$1"
             install -d -o \(Self.daemon) -m 755 "$1/run"
             install -d -o \(Self.daemon) -m 700 "$1/keychains"
-            install -d -o \(Self.alice) -m 700 "$1/home-\(Self.alice)"
-            install -d -o \(Self.bob) -m 700 "$1/home-\(Self.bob)"
+            for user in \(users.map(String.init).joined(separator: " ")); do
+                install -d -o $user -m 700 "$1/home-$user"
+                echo "user-$user:x:$user:$user::/nonexistent:/bin/sh" >> "$1/passwd"
+                echo "user-$user:x:$user:" >> "$1/group"
+            done
             install -d -m 755 "$1/entitlements"
             install -m 755 "$2" "$1/plain"
             install -m 2755 -g \(Self.group) "$2" "$1/grouped"
@@ -58,8 +64,8 @@ final class Machine {
             library=$(ldd "$2" | sed -n 's/.*=> \\(.*libm\\.so[^ ]*\\) .*/\\1/p')
             readlink -f "$library" > "$1/library"
             install -o \(Self.alice) -m 755 "$library" "$1/home-\(Self.alice)/library.so"
-            echo 'root:x:0:0::/root:/bin/sh' > "$1/passwd"
-            for user in alice:\(Self.alice) bob:\(Self.bob) keychain:\(Self.daemon) keychain-peer:\(Self.inspector); do
+            echo 'root:x:0:0::/root:/bin/sh' >> "$1/passwd"
+            for user in keychain:\(Self.daemon) keychain-peer:\(Self.inspector); do
                 id=${user#*:}
                 echo "${user%:*}:x:$id:$id::/nonexistent:/bin/sh" >> "$1/passwd"
                 echo "${user%:*}:x:$id:" >> "$1/group"
@@ -94,7 +100,7 @@ final class Machine {
                 path + "/entitlements", "--peer-socket", inspectorSocket,
             ])
         try #require(waitUntil { FileManager.default.fileExists(atPath: path + "/run/socket") })
-        for user in [Self.alice, Self.bob] {
+        for user in users {
             try #require(try handOver("adopt", as: user) == "moved 0")
             let signpost = FileManager.default.contents(atPath: home(of: user) + "/keychain.db").map(Array.init).flatMap(Signpost.init)
             storeIDs[user] = try #require(signpost).storeID
@@ -139,10 +145,18 @@ final class Machine {
         _ program: [String], _ action: [String], declaring group: String = "declared", as user: UInt32 = alice, _ identities: [String] = [],
         _ mount: Mount? = nil
     ) throws -> String {
-        let storeID = try #require(storeIDs[user]).hexadecimal
-        let output = try execute(program + ["use-daemon", socket, storeID, group] + action, as: user, identities, mount).output
+        let output = try execute(program + arguments(action, declaring: group, as: user), as: user, identities, mount).output
         let words = output.split(whereSeparator: \.isNewline).first?.split(separator: " ") ?? []
         return words.first == "failed" ? words.prefix(2).joined(separator: " ") : words.joined(separator: " ")
+    }
+
+    /// Starts a program that uses keychaind.
+    func start(_ program: String, _ action: [String], as user: UInt32) throws -> ChildProcess {
+        try start([program] + arguments(action, declaring: "declared", as: user), as: user)
+    }
+
+    private func arguments(_ action: [String], declaring group: String, as user: UInt32) throws -> [String] {
+        ["use-daemon", socket, try #require(storeIDs[user]).hexadecimal, group] + action
     }
 
     /// Hands a keychain over, and returns the line that the program prints, of a failure the status alone.

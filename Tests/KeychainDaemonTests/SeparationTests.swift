@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Contracts
+import Glibc
 import KeychainCore
 import KeychainTestSupport
 import Testing
@@ -71,6 +72,20 @@ struct SeparationTests {
         #expect(try machine.run([Machine.installedProgram], ["protect", "note", "his"]) == "stored")
         #expect(agent.log.contains("\(Machine.installedProgram) (process "), "\(agent.log)")
         #expect(foreign.log == "")
+    }
+
+    @Test("Programs of eight users work while those of another one take all that they get")
+    func flood() throws {
+        let machine = try Machine(hasInspector: false, others: Machine.others)
+        let floods = try (0..<3).map { _ in try machine.start(machine.plainProgram, ["flood"], as: Machine.alice) }
+        for flood in floods { try #require(try flood.readLine() == "refused") }
+        let programs = try Machine.others.map { try machine.start(machine.plainProgram, ["work"], as: $0) }
+        for program in programs { #expect(try program.readLine() == "worked") }
+        for flood in floods {
+            flood.send(signal: SIGKILL)
+            #expect(try flood.waitUntilEnded() == .killed(bySignal: SIGKILL))
+        }
+        #expect(waitUntil { (try? machine.run([machine.plainProgram], ["work"])) == "worked" })
     }
 
     @Test("No program is served while a registration cannot be read, or is not root's")

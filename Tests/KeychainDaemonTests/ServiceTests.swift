@@ -31,6 +31,18 @@ struct DaemonKeychainTests {
         #expect(failure { _ = try known.client().sessionStatus() } == nil)
     }
 
+    @Test("Connections of users of whom it is not known whether they have an account have a limit too")
+    func unknownUsers() throws {
+        let isAnswered = Mutex(false)
+        let accounts = Accounts { _ throws(KeychainFailure) in _ = waitUntil { isAnswered.withLock { $0 } } }
+        let service = try InProcessService(try InMemoryKeychain().keychain, accounts: accounts)
+        let waiting = try (0..<Service.largestConnectionCount).map { _ in try RawConnection(service.path) }
+        #expect(failure { _ = try service.client().sessionStatus() }?.cause == .busy)
+        isAnswered.withLock { $0 = true }
+        #expect(waitUntil { failure { _ = try service.client().sessionStatus() } == nil })
+        withExtendedLifetime(waiting) {}
+    }
+
     @Test("It satisfies the contract of a keychain with a lock", arguments: KeychainSessionContract.rules)
     func contract(rule: KeychainSessionContract) throws {
         let keychain = try InMemoryKeychain()

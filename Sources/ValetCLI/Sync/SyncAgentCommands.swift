@@ -31,7 +31,10 @@ struct SyncNowCommand: ParsableCommand {
         }
         let status = try session.perform { () async throws(SyncFailure) in try KeychainSync.status() }
         // A locked keychain is no error for cron.
-        if status.unsentCount > 0 { StandardError.write(SyncText.sent(status)) }
+        if status.unsentCount > 0 {
+            StandardError.write(SyncText.sent(status))
+            if let line = SyncText.wait(status) { StandardError.write(line) }
+        }
         try? session.warnOfOtherCircle(in: storage)
     }
 }

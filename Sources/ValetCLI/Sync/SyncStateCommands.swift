@@ -29,9 +29,7 @@ struct SyncStatusCommand: ParsableCommand {
             let names = SyncText.list(status.unreadDevices.map(SyncText.name))
             lines.append("Not read yet: changes of \(names). If `valet sync now` gives no reason, they have not arrived in the folder.")
         }
-        if status.isWaitingForStatements {
-            lines.append("Waiting, for an hour at most: a part of what was stated about the devices has not arrived in the folder.")
-        }
+        if let line = SyncText.wait(status) { lines.append(line) }
         let unconfirmed = try session.perform { () async throws(SyncFailure) in try KeychainSync.unconfirmedDevices() }
         if !unconfirmed.isEmpty { lines.append("Not confirmed: \(devices(unconfirmed.count)). `valet sync devices` says what to do.") }
         if let line = SyncText.unshared(status.unsharedItemCount) { lines.append(line) }

@@ -29,6 +29,12 @@ enum SyncText {
         return "Sent: all but \(changes)" + (status.isWaitingForUnlock ? ", which \(wait) for `valet unlock`." : ".")
     }
 
+    /// Why changes are held back although nothing is left to read; nil if they are not.
+    static func wait(_ status: SyncStatus) -> String? {
+        guard status.isWaitingForStatements else { return nil }
+        return "Waiting, for an hour at most: a part of what was stated about the devices has not arrived in the folder."
+    }
+
     /// The items that the circle does not have any more; nil if there are none.
     static func unshared(_ count: Int) -> String? {
         guard count > 0 else { return nil }
