@@ -362,7 +362,7 @@ extension CommandFailure {
             self.init(
                 .unavailable, failure.reason,
                 advice:
-                    "Nothing was changed. Root takes the keychain back with `valet daemon release`; then set the passcode, and run `valet daemon adopt`."
+                    "Nothing was changed. Root takes the keychain back with `valet daemon release`; then run this command again, and `valet daemon adopt`."
             )
         default:
             self.init(failure)

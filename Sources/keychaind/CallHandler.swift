@@ -2,6 +2,7 @@
 internal import KeychainCore
 internal import KeychainEngine
 internal import KeychainIPC
+internal import KeychainPeers
 internal import KeychainSystem
 internal import Synchronization
 
@@ -13,7 +14,7 @@ final class CallHandler {
     private static let largestContextByteCount = 4_096
 
     private let program: ProgramKeychain
-    private let mayChangePasscode: Bool
+    private let identity: PeerIdentity
     private let contexts: ContextTable
     private let process: Int32
     private let handovers: Handovers?
@@ -25,18 +26,18 @@ final class CallHandler {
     private var usedContexts: [Identifier128: CounterpartContext] = [:]
 
     /// - Parameters:
-    ///   - mayChangePasscode: Whether the program may set, change, and remove the passcode of the user's keychain.
+    ///   - identity: The identity of the program.
     ///   - contexts: The contexts of the user.
     ///   - process: The program's process, whose contexts no other process can use.
     ///   - handovers: What hands the keychain of the user over; nil if keychaind does not.
     ///   - logins: What performs the calls of a login; nil if keychaind does not.
     ///   - program: The keychain as the program may use it.
     init(
-        mayChangePasscode: Bool, contexts: ContextTable, process: Int32, handovers: Handovers?, logins: LoginCalls?,
+        identity: PeerIdentity, contexts: ContextTable, process: Int32, handovers: Handovers?, logins: LoginCalls?,
         _ program: ProgramKeychain
     ) {
         self.program = program
-        self.mayChangePasscode = mayChangePasscode
+        self.identity = identity
         self.contexts = contexts
         self.process = process
         self.handovers = handovers
@@ -123,11 +124,7 @@ final class CallHandler {
     }
 
     private func perform(_ call: Call, in context: AuthenticationContext?) throws(KeychainFailure) -> Reply {
-        if call.changesPasscode, !mayChangePasscode {
-            // Any program of the user could otherwise lock the user out, and delete items of other programs.
-            throw KeychainFailure(
-                .missingEntitlement, "only a program that root has registered may set, change, or remove the passcode of a user's keychain")
-        }
+        try requireMayPerform(call)
         if let reply = try performHandover(call) { return reply }
         if try logins?.perform(call) == true { return .done }
         if let reply = try program.perform(call) { return reply }
@@ -180,6 +177,21 @@ final class CallHandler {
         return .done
     }
 
+    /// Throws `.missingEntitlement` for calls with which any program of the user could lock the user out, or delete items of other programs.
+    ///
+    /// Who changes the passcode knows the present one, and could read everything with it. A program in a sandbox could not.
+    private func requireMayPerform(_ call: Call) throws(KeychainFailure) {
+        switch (call, identity) {
+        case (_, .programGroup): return
+        case (.changePasscode, .sandboxed):
+            throw KeychainFailure(.missingEntitlement, "a program in a sandbox may not change the passcode of a user's keychain")
+        case (.setPasscode, _), (.passcodeRemoval, _), (.removePasscode, _):
+            throw KeychainFailure(
+                .missingEntitlement, "only a program that root has registered may set or remove the passcode of a user's keychain")
+        default: return
+        }
+    }
+
     private func counterpart(_ reference: ContextReference) throws(KeychainFailure) -> CounterpartContext {
         guard usedContexts[reference.token] != nil || usedContexts.count < Self.largestContextCount else {
             throw KeychainFailure(.allocate, "this program has more than \(Self.largestContextCount) authentication contexts")
@@ -200,15 +212,6 @@ extension ContextReference {
         var count = (settings.reason?.utf8.count ?? 0) + (settings.cancelTitle?.utf8.count ?? 0)
         if case .given(let password) = password { count += password.secret.byteCount }
         return count
-    }
-}
-
-extension Call {
-    fileprivate var changesPasscode: Bool {
-        switch self {
-        case .setPasscode, .changePasscode, .passcodeRemoval, .removePasscode: true
-        default: false
-        }
     }
 }
 

@@ -94,7 +94,7 @@ final class ServedConnection: Sendable {
             try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
             let prompter = prompter(services.agents)
             let handler = CallHandler(
-                mayChangePasscode: identity.isRegistered, contexts: services.contexts, process: peer.processID,
+                identity: identity, contexts: services.contexts, process: peer.processID,
                 handovers: handovers(services, identity, endOthers),
                 logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) },
                 ProgramKeychain(use, identity, entitlements, prompter, requester: identity.requester(ofProcess: peer.processID)))
@@ -347,8 +347,6 @@ final class ServedConnection: Sendable {
 }
 
 extension PeerIdentity {
-    fileprivate var isRegistered: Bool { if case .programGroup = self { true } else { false } }
-
     fileprivate var level: AssuranceLevel {
         switch self {
         case .anyProgram: .none

@@ -307,7 +307,7 @@ struct ConnectionTests {
         withExtendedLifetime(connections) {}
     }
 
-    @Test("A program without an identity can neither change the passcode of its user nor learn what that would delete")
+    @Test("A program without an identity can neither set or remove the passcode of its user nor learn what that would delete")
     func passcode() throws {
         let service = try InProcessService(try InMemoryKeychain().keychain, as: .anyProgram)
         try service.client().set("a", "1")
@@ -318,6 +318,29 @@ struct ConnectionTests {
             try service.client().removePasscode(try Passcode(text: "swordfish"), deleting: PasscodeRemoval(items: []))
         }
         #expect(try service.client().sessionStatus().isPasscodeSet == false)
+    }
+
+    @Test(
+        "A program that knows the passcode can change it, unless it is in a sandbox",
+        arguments: [PeerIdentity.anyProgram, .sandboxed(.unnamed)])
+    func changedPasscode(identity: PeerIdentity) throws {
+        let keychain = try InMemoryKeychain()
+        try keychain.setPasscode("swordfish")
+        let client = try InProcessService(keychain.keychain, as: identity).client()
+        let change = { (current: String) in
+            failure {
+                try client.changePasscode(
+                    from: try Passcode(text: current), to: try Passcode(text: "tunafish"), rotatingKeys: false, autoLock: .never)
+            }
+        }
+        if case .sandboxed = identity {
+            #expect(change("swordfish")?.status == .missingEntitlement)
+            #expect(failure { try keychain.keychain.unlock(Passcode(text: "swordfish"), autoLock: .never) } == nil)
+        } else {
+            #expect(change("sturgeon")?.status == .authFailed)
+            #expect(change("swordfish") == nil)
+            #expect(failure { try keychain.keychain.unlock(Passcode(text: "tunafish"), autoLock: .never) } == nil)
+        }
     }
 }
 
