@@ -81,6 +81,40 @@ struct Measurement {
         }
     }
 
+    /// Measures only the processor time that the agent of a device takes to send a change.
+    ///
+    /// The agent has finished a change before the next one. The longer it has slept until then, the less of what it needs is in the processor's caches.
+    func measureProcessorTime() async throws {
+        try await start()
+        for pauseMilliseconds in [8, 20, 60] {
+            let (withoutAgent, _) = try await processorMilliseconds(pauseMilliseconds)
+            let agent = try SyncAgent(one.keychain, on: storage)
+            let run = Task { try await agent.run() }
+            // Its first round.
+            try await Task.sleep(for: .seconds(2))
+            let (withAgent, batchCount) = try await processorMilliseconds(pauseMilliseconds)
+            run.cancel()
+            try await run.value
+            let milliseconds = ((withAgent - withoutAgent) * 1_000).rounded() / 1_000
+            print(
+                "the agent of the writer: \(milliseconds) ms of CPU for each change, \(pauseMilliseconds) ms apart, \(batchCount) batches for 300"
+            )
+        }
+    }
+
+    /// Changes 300 items, and returns the processor time that this process takes for each, and how many batches there are more than before.
+    private func processorMilliseconds(_ pauseMilliseconds: Int) async throws -> (Double, batchCount: Int) {
+        let batchCount = { try await storage.list("").count { $0.contains("/b/") } }
+        let before = try await batchCount()
+        let usage = Self.processorSeconds()
+        for number in 0..<300 {
+            try one.change(number % itemCount, value: "\(number) \(usage)")
+            try await Task.sleep(for: .milliseconds(pauseMilliseconds))
+        }
+        try await Task.sleep(for: .seconds(2))
+        return ((Self.processorSeconds() - usage) / 300 * 1_000, try await batchCount() - before)
+    }
+
     private func whileAgentsRun(_ body: () async throws -> Void) async throws {
         let agents = [try SyncAgent(one.keychain, on: storage), try SyncAgent(other.keychain, on: storage)]
         let runs = agents.map { agent in Task { try await agent.run() } }

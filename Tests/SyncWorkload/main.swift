@@ -13,6 +13,7 @@ let usage = """
            SyncWorkload compare ROOT                    compares the devices with each other and with the logs
            SyncWorkload measure ROOT ITEMS              measures two devices with one folder
            SyncWorkload delay ROOT ITEMS COUNT          measures the time from a write to the value on another device, COUNT times
+           SyncWorkload cpu ROOT ITEMS                  measures the processor time of a change for the agent that sends it
            SyncWorkload fleet ROOT MACHINES             measures a writer and machines that share one credential
     """
 
@@ -38,6 +39,7 @@ do {
         }
         exit(comparison.failureCount == 0 ? 0 : 1)
     case ("delay", 4, 2): try await Measurement(in: root, itemCount: numbers[0]).measureDelay(changeCount: numbers[1])
+    case ("cpu", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).measureProcessorTime()
     case ("fleet", 3, 1): try await FleetMeasurement(in: root, machineCount: numbers[0]).run()
     case ("measure", 3, 1): try await Measurement(in: root, itemCount: numbers[0]).run()
     default:
