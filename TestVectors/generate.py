@@ -1487,6 +1487,9 @@ def ipc_vectors():
         "all grants": (129, plain),
         "a grant": (130, plain + text("program:/usr/bin/evolution") + text("group:kc-demo")),
         "a revocation": (131, plain + text("flatpak:org.example.App") + text("group:kc-demo")),
+        "a survey": (144, plain),
+        "places of an account": (145, plain + text("Skroob") + optional(listed([text("VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked"), text("")]))),
+        "all places of an account": (145, plain + text("Skroob") + optional(None)),
         "a changed login password": (81, plain + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {
@@ -1504,6 +1507,10 @@ def ipc_vectors():
     replies["a prepared copy"] = b"\x00\x05\x03" + optional(fixed("store of a signpost", 16))
     replies["no keychain"] = b"\x00\x05\x00" + optional(None)
     replies["grants"] = b"\x00\x0a" + listed([text("program:/usr/bin/evolution") + text("group:kc-demo") + u64(817776000)])
+    place = text("group:kc-demo") + text("Druidia") + bytes([AK]) + b"\x01"
+    replies["a survey"] = (b"\x00\x0b" + listed([place + listed([text("Skroob"), text("")])]) + listed([text("com.example.shared") + u64(2)])
+                           + u64(3))
+    replies["places"] = b"\x00\x0c" + listed([place])
     replies["a path"] = b"\x00\x08" + text("/var/lib/keychain/1000.aside-1")
     nonce = fixed("nonce", 16)
     large = b"\x00\x01" + listed([bytes([GENERIC_PASSWORD]) + item + counted(attributes) + bytes([AK]) + optional(None) + b"\x00"

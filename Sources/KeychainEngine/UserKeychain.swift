@@ -15,6 +15,7 @@ internal import Synchronization
 package final class UserKeychain: Sendable {
     /// A keychain with everything that both implementations offer.
     package typealias Implementation = Keychain & KeychainSessionProviding & KeychainAuthenticating & ObservableKeychain
+        & SurveyableKeychain
 
     private struct Kept {
         let storeID: StoreID
@@ -237,6 +238,16 @@ extension UserKeychain: KeychainSessionProviding {
     ) throws(KeychainFailure) -> Result {
         let copy = try passcode.shared()
         return try perform { keychain throws(KeychainFailure) in try body(keychain, try Passcode(normalized: try copy.copy())) }
+    }
+}
+
+extension UserKeychain: SurveyableKeychain {
+    package func survey() throws(KeychainFailure) -> ItemSurvey {
+        try perform { keychain throws(KeychainFailure) in try keychain.survey() }
+    }
+
+    package func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace] {
+        try perform { keychain throws(KeychainFailure) in try keychain.places(ofAccount: account, services: services) }
     }
 }
 

@@ -48,9 +48,7 @@ package enum PeerIdentity: Hashable, Sendable {
                 origin: "keychaind, which gives a program in a sandbox the group of its application")
         case .anyProgram, .program, .systemService:
             let own = ownGroups(registrations)
-            let isAvailable = { (group: String) in
-                own.contains(where: group.hasSameBytes) || !group.isEmpty && !Self.isReserved(group) && !registrations.contains(group)
-            }
+            let isAvailable = { (group: String) in own.contains(where: group.hasSameBytes) || registrations.isOpen(group) }
             var groups = declared.accessGroups.filter(isAvailable)
             // After those that it declares: the default group stays that of the items that the program has stored before it was verified.
             if !declared.isAppClip { groups += own }
@@ -180,6 +178,11 @@ package struct ProgramRegistrations: Hashable, Sendable {
     ///
     /// Compares bytes, as a keychain does.
     package func contains(_ accessGroup: String) -> Bool { groups.contains(Array(accessGroup.utf8)) }
+
+    /// Whether each program of the user that declares an access group has it: it belongs to no program with an identity.
+    package func isOpen(_ accessGroup: String) -> Bool {
+        !accessGroup.isEmpty && !PeerIdentity.isReserved(accessGroup) && !contains(accessGroup)
+    }
 
     /// Whether an access group belongs to programs that are known by their files.
     package func containsForPaths(_ accessGroup: String) -> Bool { groupsOfPaths.contains(Array(accessGroup.utf8)) }

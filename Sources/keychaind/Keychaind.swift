@@ -71,7 +71,9 @@ struct Keychaind: ParsableCommand {
                 let registrations = try directory.registrations()
                 let identity = PeerIdentity(facts, registrations: registrations)
                 try identity.requireGroups(of: declared, facts, registrations: registrations)
-                return (identity, identity.entitlements(declared: declared, registrations: registrations))
+                return IdentifiedProgram(
+                    identity: identity, entitlements: identity.entitlements(declared: declared, registrations: registrations),
+                    registrations: registrations)
             }, inspector: ProgramInspector(socketAt: peerSocket), accounts: Accounts(known: keychains.users),
             agents: Agents(program: agent), keychains: keychains,
             sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout))

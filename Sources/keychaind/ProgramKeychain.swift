@@ -38,21 +38,36 @@ final class KeychainUse {
     }
 }
 
+/// Who a program is, and what that entitles it to.
+struct IdentifiedProgram: Sendable {
+    let identity: PeerIdentity
+    let entitlements: Entitlements
+    /// Those of the other programs.
+    var registrations = ProgramRegistrations()
+
+    /// Whether the program finds the items of an access group, if it declares the group.
+    func mayFind(_ group: String) -> Bool {
+        if entitlements.accessGroups.contains(where: group.hasSameBytes) { return true }
+        return switch identity {
+        case .anyProgram, .program, .systemService: registrations.isOpen(group)
+        case .programGroup, .sandboxed: false
+        }
+    }
+}
+
 /// The keychain as the program of a connection may use it, and the calls about access to the items of other programs.
 final class ProgramKeychain {
     private let use: KeychainUse
-    private let identity: PeerIdentity
-    private let entitlements: Entitlements
+    private let program: IdentifiedProgram
     private let prompter: AgentPrompter?
     private let requester: String
     /// The groups that a person lets the program read until the connection ends.
     private var requestedGroups: [String] = []
     private var made: (keychain: LocalKeychain, grantsVersion: Int)?
 
-    init(_ use: KeychainUse, _ identity: PeerIdentity, _ entitlements: Entitlements, _ prompter: AgentPrompter?, requester: String) {
+    init(_ use: KeychainUse, _ program: IdentifiedProgram, _ prompter: AgentPrompter?, requester: String) {
         self.use = use
-        self.identity = identity
-        self.entitlements = entitlements
+        self.program = program
         self.prompter = prompter
         self.requester = requester
     }
@@ -62,9 +77,10 @@ final class ProgramKeychain {
         let used = try use.begin()
         let version = used.grants?.version ?? 0
         if let made, made.grantsVersion == version { return made.keychain }
-        let granted = if let name = identity.name, let grants = used.grants { try grants.all().groups(ofProgram: name) } else { [String]() }
+        let granted =
+            if let name = program.identity.name, let grants = used.grants { try grants.all().groups(ofProgram: name) } else { [String]() }
         let keychain = used.keychain.with(
-            entitlements: entitlements.reading(granted + requestedGroups), prompter: prompter, requester: requester)
+            entitlements: program.entitlements.reading(granted + requestedGroups), prompter: prompter, requester: requester)
         made = (keychain, version)
         return keychain
     }
@@ -93,13 +109,23 @@ final class ProgramKeychain {
             try keychain().requirePasscode(for: .grant(program: program, group: group))
             try grants.add(program: program, group: group)
         case .revoke(let program, let group): try grants().remove(program: program, group: group)
+        case .survey: return .survey(try surveyed().survey().filtered(program.mayFind))
+        case .places(let account, let services):
+            return .places(try surveyed().places(ofAccount: account, services: services).filter { program.mayFind($0.accessGroup) })
         default: return nil
         }
         return .done
     }
 
+    private func surveyed() throws(KeychainFailure) -> LocalKeychain {
+        if case .sandboxed = program.identity {
+            throw KeychainFailure(.missingEntitlement, "a program in a sandbox does not learn where other programs have items")
+        }
+        return try keychain()
+    }
+
     private func grants() throws(KeychainFailure) -> UserGrants {
-        if case .sandboxed = identity {
+        if case .sandboxed = program.identity {
             throw KeychainFailure(
                 .missingEntitlement, "a program in a sandbox asks for no access to the items of others, and grants nothing")
         }

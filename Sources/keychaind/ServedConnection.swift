@@ -12,8 +12,8 @@ struct SharedServices: Sendable {
     let beginUse: @Sendable (_ userID: UInt32, StoreID?) throws(KeychainFailure) -> UsedKeychain
     /// Called when the connection has ended.
     let endUse: @Sendable (_ userID: UInt32) -> Void
-    /// Returns who a program is, and what it is entitled to by what it declares.
-    let identify: @Sendable (PeerFacts, _ declared: Entitlements) throws(KeychainFailure) -> (PeerIdentity, Entitlements)
+    /// Returns who a program is by what the kernel and its declaration say.
+    let identify: @Sendable (PeerFacts, _ declared: Entitlements) throws(KeychainFailure) -> IdentifiedProgram
     /// Nil if no program is identified by its file.
     var inspector: ProgramInspector?
     let contexts = ContextTable()
@@ -83,21 +83,21 @@ final class ServedConnection: Sendable {
             // keychain-peer waits for its end.
             inspection = nil
             let use = KeychainUse(services, userID: peer.userID, storeID: storeID)
-            let identity: PeerIdentity
-            let entitlements: Entitlements
+            let identified: IdentifiedProgram
             do throws(KeychainFailure) {
                 if storeID != nil { _ = try use.begin() }
-                (identity, entitlements) = try services.identify(try facts(realGroupID, program, process), declared)
+                identified = try services.identify(try facts(realGroupID, program, process), declared)
             } catch {
                 return try send(Response(.failure(error)))
             }
-            try send(Response(.identified(identity.level, accessGroups: entitlements.accessGroups)))
+            let identity = identified.identity
+            try send(Response(.identified(identity.level, accessGroups: identified.entitlements.accessGroups)))
             let prompter = prompter(services.agents)
             let handler = CallHandler(
                 identity: identity, contexts: services.contexts, process: peer.processID,
                 handovers: handovers(services, identity, endOthers),
                 logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) },
-                ProgramKeychain(use, identity, entitlements, prompter, requester: identity.requester(ofProcess: peer.processID)))
+                ProgramKeychain(use, identified, prompter, requester: identity.requester(ofProcess: peer.processID)))
             switch try performCalls(&buffer, handler, prompter, services) {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)

@@ -20,8 +20,11 @@ final class UserLimits: Sendable {
 
     /// What limits a call; nil for calls whose results are small.
     func limit(of call: Call) -> SearchLimit? {
-        guard case .copyMatching(let request) = call else { return nil }
-        return request.limit == 1 ? searchesForOne : searchesForSeveral
+        switch call {
+        case .copyMatching(let request): request.limit == 1 ? searchesForOne : searchesForSeveral
+        case .survey, .places: searchesForSeveral
+        default: nil
+        }
     }
 }
 

@@ -231,8 +231,21 @@ enum Samples {
         .showPrompts(.parentProcess), .answer(.secret(secret("swordfish"))), .answer(.empty), .answer(.refused(.promptUnavailable("why"))),
         .answer(.refused(.canceled)), .answer(.refused(.timedOut)), .answer(.refused(.failed("why"))),
         .requestAccess(group: "group:example"), .grants, .grant(program: "program:/usr/bin/a", group: "group:example"),
-        .revoke(program: "snap:a", group: "b"),
+        .revoke(program: "snap:a", group: "b"), .survey, .places(account: "a", services: nil), .places(account: "", services: ["a", ""]),
     ]
+
+    private static let survey = {
+        var survey = ItemSurvey()
+        for group in ["a", "b"] {
+            for service in ["", "service"] {
+                survey.accounts[
+                    ItemPlace(accessGroup: group, service: service, accessibility: .always, isSynchronizable: group == "a")] = [service]
+            }
+            survey.internetPasswordCounts[group] = 1
+        }
+        survey.unreadableCount = 2
+        return survey
+    }()
 
     private static let grants = ["program:/usr/bin/a", "flatpak:org.example.App"].compactMap {
         try? AccessGrant(program: $0, group: "group:example", grantedAtSeconds: 1)
@@ -257,7 +270,7 @@ enum Samples {
                 PresenceQuestion(
                     secret: .newApplicationPassword, requester: "a program", purpose: "store", reason: "Ünlock", cancelTitle: "No",
                     triesLeft: 2, timeoutSeconds: 9)),
-            .grants([]), .grants(grants),
+            .grants([]), .grants(grants), .survey(ItemSurvey()), .survey(survey), .places(Array(survey.accounts.keys)),
             .sessionStatus(SessionStatus(state: .neverUnlocked, isPasscodeSet: true, holder: .kernelKeyring, autoLock: nil)),
             .sessionStatus(SessionStatus(state: .locked, isPasscodeSet: true, holder: .kernelKeyringOfUserNamespace, autoLock: .never)),
             .sessionStatus(SessionStatus(state: .unlocked, isPasscodeSet: false, holder: .processMemory, autoLock: .standard)),

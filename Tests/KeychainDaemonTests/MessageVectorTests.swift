@@ -144,6 +144,9 @@ struct MessageVectorTests {
         case ("all grants", .grants): true
         case ("a grant", .grant(let program, let group)): program == "program:/usr/bin/evolution" && group == "group:kc-demo"
         case ("a revocation", .revoke(let program, let group)): program == "flatpak:org.example.App" && group == "group:kc-demo"
+        case ("a survey", .survey): true
+        case ("places of an account", .places(let account, let services)): account == "Skroob" && services?.count == 2
+        case ("all places of an account", .places(let account, let services)): account == "Skroob" && services == nil
         case ("an agent", .showPrompts(let scope)): scope == .parentProcess
         case ("a passcode", .answer(.secret(let passcode))): passcode.secret.byteCount == 9
         case ("no prompt", .answer(.refused(let refusal))): refusal == .promptUnavailable("no terminal")
@@ -155,6 +158,9 @@ struct MessageVectorTests {
         default: false
         }
     }
+
+    private static let place = ItemPlace(
+        accessGroup: "group:kc-demo", service: "Druidia", accessibility: .whenUnlocked, isSynchronizable: true)
 
     private static func isExpected(_ response: Response, _ name: String) -> Bool {
         switch (name, response.reply) {
@@ -175,6 +181,10 @@ struct MessageVectorTests {
                     reason: "Ünlock", triesLeft: 2, timeoutSeconds: 60)
         case ("grants", .grants(let grants)):
             grants.map(\.program) == ["program:/usr/bin/evolution"] && grants.map(\.grantedAtSeconds) == [817_776_000]
+        case ("a survey", .survey(let survey)):
+            survey.accounts == [place: ["Skroob", ""]] && survey.internetPasswordCounts == ["com.example.shared": 2]
+                && survey.unreadableCount == 3
+        case ("places", .places(let places)): places == [place]
         case ("a path", .path(let path)): path == "/var/lib/keychain/1000.aside-1"
         case ("in three packets", .items(let items)): items.first?.secret?.count == 150_000
         default: false

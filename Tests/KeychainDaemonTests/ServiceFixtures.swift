@@ -19,13 +19,14 @@ final class InProcessService: Sendable {
 
     convenience init(
         _ keychain: LocalKeychain, as identity: PeerIdentity = .programGroup("test"), accounts: Accounts = Accounts(),
-        agents: Agents? = nil,
-        grants: UserGrants? = nil
+        agents: Agents? = nil, grants: UserGrants? = nil, registrations: ProgramRegistrations = ProgramRegistrations()
     ) throws {
         try self.init(
             SharedServices(
                 beginUse: { _, _ in UsedKeychain(keychain: keychain, grants: grants) }, endUse: { _ in },
-                identify: { _, declared in (identity, declared) }, accounts: accounts,
+                identify: { _, declared in
+                    IdentifiedProgram(identity: identity, entitlements: declared, registrations: registrations)
+                }, accounts: accounts,
                 agents: agents))
     }
 
@@ -35,7 +36,8 @@ final class InProcessService: Sendable {
         try self.init(
             SharedServices(
                 beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },
-                endUse: { keychains.endUse(ofUser: $0) }, identify: { _, declared in (.anyProgram, declared) }, keychains: keychains,
+                endUse: { keychains.endUse(ofUser: $0) },
+                identify: { _, declared in IdentifiedProgram(identity: .anyProgram, entitlements: declared) }, keychains: keychains,
                 handoverTimeoutSeconds: handoverTimeoutSeconds))
     }
 

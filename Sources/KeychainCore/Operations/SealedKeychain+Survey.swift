@@ -24,6 +24,29 @@ package struct ItemSurvey: Sendable {
     package var unreadableCount = 0
 
     package init() {}
+
+    /// The survey without the items of other access groups.
+    package func filtered(_ isIncluded: (_ accessGroup: String) -> Bool) -> ItemSurvey {
+        var survey = self
+        survey.accounts = accounts.filter { isIncluded($0.key.accessGroup) }
+        survey.internetPasswordCounts = internetPasswordCounts.filter { isIncluded($0.key) }
+        return survey
+    }
+}
+
+/// A keychain that can tell where items are, also those of other programs.
+package protocol SurveyableKeychain: Sendable {
+    /// Returns where the generic passwords of all programs are, and how many internet passwords they have.
+    ///
+    /// Where keychaind has the keychain, those of programs with an identity are left out, except the caller's own, but not from the number of items that are
+    /// unreadable. Throws the errors of opening the keychain, and `.missingEntitlement` for a program in a sandbox.
+    func survey() throws(KeychainFailure) -> ItemSurvey
+
+    /// Returns where the generic passwords with this account and one of these services are, or with any service if `services` is nil.
+    ///
+    /// Items that are locked or damaged, or have access control, are left out, and where keychaind has the keychain those that `survey` leaves out.
+    /// Throws as `survey` does.
+    func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace]
 }
 
 /// Searches that do not obey access groups, for the person who owns the keychain.

@@ -109,6 +109,20 @@ extension DaemonKeychain: KeychainSessionProviding {
     }
 }
 
+extension DaemonKeychain: SurveyableKeychain {
+    package func survey() throws(KeychainFailure) -> ItemSurvey {
+        guard case .survey(let survey) = try client.reply(to: .survey) else { throw Self.unexpectedReply }
+        return survey
+    }
+
+    package func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace] {
+        guard case .places(let places) = try client.reply(to: .places(account: account, services: services)) else {
+            throw Self.unexpectedReply
+        }
+        return places
+    }
+}
+
 extension DaemonKeychain: KeychainAuthenticating {
     package func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?

@@ -61,6 +61,10 @@ package enum Call: Sendable {
     /// Lets a program read the items of an access group from now on, if a person agrees.
     case grant(program: String, group: String)
     case revoke(program: String, group: String)
+    /// Where items are, also those of other programs without an identity.
+    case survey
+    /// Where the generic passwords with an account are; services nil for all.
+    case places(account: String, services: [String]?)
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -102,6 +106,8 @@ package enum Call: Sendable {
         case .grants: 129
         case .grant: 130
         case .revoke: 131
+        case .survey: 144
+        case .places: 145
         case .answer: 114
         }
     }
@@ -220,7 +226,7 @@ extension MessageWriter {
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
         case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
-            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions, .agentProgram, .grants:
+            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions, .agentProgram, .grants, .survey:
             break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
@@ -259,6 +265,12 @@ extension MessageWriter {
         case .grant(let program, let group), .revoke(let program, let group):
             write(program)
             write(group)
+        case .places(let account, let services):
+            write(account)
+            write(ifPresent: services) { writer, services in
+                writer.write(UInt32(services.count))
+                for service in services { writer.write(service) }
+            }
         }
     }
 }
@@ -381,6 +393,13 @@ extension MessageReader {
         case 129: return .grants
         case 130: return .grant(program: try readText(), group: try readText())
         case 131: return .revoke(program: try readText(), group: try readText())
+        case 144: return .survey
+        case 145:
+            return .places(
+                account: try readText(),
+                services: try readIfPresent { reader throws(MalformedMessage) in
+                    try reader.readList { reader throws(MalformedMessage) in try reader.readText() }
+                })
         default: throw MalformedMessage()
         }
     }

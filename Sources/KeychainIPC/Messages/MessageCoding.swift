@@ -39,6 +39,12 @@ package struct MessageWriter {
         bytes.append(lengthPrefixed: field)
     }
 
+    /// Writes fields that were encoded before.
+    mutating func writeEncoded(_ fields: [UInt8]) {
+        makeRoom(fields.count)
+        bytes.append(contentsOf: fields)
+    }
+
     package mutating func write(_ text: String) {
         var text = text
         text.withUTF8 { utf8 in

@@ -59,6 +59,8 @@ package enum Reply: Sendable {
     /// What an agent is to ask the person.
     case question(PresenceQuestion)
     case grants([AccessGrant])
+    case survey(ItemSurvey)
+    case places([ItemPlace])
     case failure(KeychainFailure)
 }
 
@@ -113,6 +115,13 @@ extension MessageWriter {
         case .grants(let grants):
             write(10 as UInt8)
             write(grants)
+        case .survey(let survey):
+            write(11 as UInt8)
+            write(survey)
+        case .places(let places):
+            write(12 as UInt8)
+            write(UInt32(places.count))
+            for place in places { write(place) }
         case .failure(let failure):
             write(255 as UInt8)
             write(failure)
@@ -163,6 +172,8 @@ extension MessageReader {
         case 8: return .path(try readText())
         case 9: return .question(try readQuestion())
         case 10: return .grants(try readGrants())
+        case 11: return .survey(try readSurvey())
+        case 12: return .places(try readList { reader throws(MalformedMessage) in try reader.readPlace() })
         case 255: return .failure(try readFailure())
         default: throw MalformedMessage()
         }

@@ -14,7 +14,8 @@ struct AppsCommand: ParsableCommand {
             another one, and of the valet that it uses. Each line shows an application identifier or access group, the options of `valet` \
             that select its items, and their number. Where no options do, the line has "none" and names what finds the items: another program \
             stored them without a service, with an accessibility that no valet has, or as internet passwords. After an executable file was \
-            renamed, `valet migrate --from-app` moves its items.
+            renamed, `valet migrate --from-app` moves its items. Where keychaind keeps the keychain, the items of programs with an identity are \
+            not shown.
             """
     )
 
@@ -45,7 +46,7 @@ struct AppsCommand: ParsableCommand {
     /// Returns an empty survey if there is no keychain yet.
     private static func survey(_ session: CommandSession) throws(CommandFailure) -> ItemSurvey {
         do throws(CommandFailure) {
-            return try session.perform { try session.keychain.survey() }
+            return try session.perform { try session.user.survey() }
         } catch {
             guard error.status == .notFound else { throw error }
             return ItemSurvey()

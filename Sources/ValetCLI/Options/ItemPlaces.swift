@@ -223,7 +223,7 @@ extension CommandSession {
         let own = selected.place
         var counts: [ItemPlace: Int] = [:]
         for key in keys {
-            let found = (try? keychain.places(ofAccount: key, services: services)) ?? []
+            let found = (try? user.places(ofAccount: key, services: services)) ?? []
             for place in found where place.isSynchronizable == own.isSynchronizable && place != own { counts[place, default: 0] += 1 }
         }
         let places = counts.compactMap { place, count in PlaceDescription(place).options.map { (key: $0, value: count) } }
@@ -243,7 +243,7 @@ extension CommandSession {
         guard failure.status == .notFound else { return failure }
         let found: [ItemPlace]
         do throws(KeychainFailure) {
-            found = try keychain.places(ofAccount: key, services: nil)
+            found = try user.places(ofAccount: key, services: nil)
         } catch {
             guard error.status == .itemNotFound, let path = try? keychain.configuration().storePath else { return failure }
             return CommandFailure(
@@ -275,7 +275,7 @@ extension CommandSession {
     func addingSources(
         of owner: String, service: String, into destination: SelectedValet, to failure: CommandFailure
     ) -> CommandFailure {
-        let places = ((try? keychain.survey())?.itemCounts ?? [:]).keys.filter {
+        let places = ((try? user.survey())?.itemCounts ?? [:]).keys.filter {
             $0 != destination.place && ($0.accessGroup == owner || $0.service == service)
         }
         let sources = places.compactMap { place in

@@ -13,7 +13,7 @@ extension CommandSession {
     func placeOfOtherAccessibility(of key: String, in selected: SelectedValet) -> ItemPlace? {
         guard !selected.requiresAuthentication else { return nil }
         let place = selected.place
-        let found = (try? keychain.places(ofAccount: key, services: [place.service])) ?? []
+        let found = (try? user.places(ofAccount: key, services: [place.service])) ?? []
         return found.first {
             $0.accessGroup == place.accessGroup && $0.isSynchronizable == place.isSynchronizable && $0.accessibility != place.accessibility
         }

@@ -67,7 +67,7 @@ final class ServedKeychain: Sendable {
         directory = try TemporaryDirectory(inMemory: true)
         let services = SharedServices(
             beginUse: { _, _ in UsedKeychain(keychain: keychain) }, endUse: { _ in },
-            identify: { _, declared in (.programGroup("test"), declared) })
+            identify: { _, declared in IdentifiedProgram(identity: .programGroup("test"), entitlements: declared) })
         service = try Service(services, PacketListener(at: directory.path + "/socket"))
         client = DaemonKeychain(
             DaemonClient(entitlements: keychain.entitlements, connector: DaemonClient.connector(toSocketAt: directory.path + "/socket")))
