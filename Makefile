@@ -20,7 +20,7 @@ check-daemon: test  ## run `make test`, and the tests of Keychain Services once 
 # The build with traits has a scratch path of its own, so that neither build replaces the other.
 test-all: check-daemon  ## run `make test`, then everything at full scale with all traits, Objective-C, C, examples, and sanitizers: more than an hour
 	@Scripts/install-dependencies.sh etcd
-	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --traits TPM,Configuration,Etcd,SecretService --scratch-path .build/with-traits
+	@KEYCHAIN_TEST_SCALE=full Scripts/test.sh --enable-all-traits --scratch-path .build/with-traits
 	@Scripts/objective-c-tests.sh
 	@Scripts/check-c.sh
 	@Scripts/check-examples.sh

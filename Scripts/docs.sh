@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 # The build of the tests with all traits, because ValetConfiguration and KeychainSyncEtcd have no symbols without their traits.
 scratch=.build/with-traits
 build_options[1]=$scratch
-build_options+=(--traits TPM,Configuration,Etcd,SecretService)
+build_options+=(--enable-all-traits)
 work=.build/docs-work
 site=.build/docs
 modules=(KeychainServices KeychainSync KeychainSyncEtcd Valet Locksmith ValetConfiguration KeychainTesting KeychainTestingTraits)

@@ -414,7 +414,7 @@ done
 . Scripts/build-options.sh
 if [[ " ${transports[*]} " == *" etcd "* ]]; then
     build_options[1]=.build/with-traits
-    build_options+=(--traits TPM,Configuration,Etcd,SecretService)
+    build_options+=(--enable-all-traits)
 fi
 swift build "${build_options[@]}" --product SyncWorkload >/dev/null
 workload=$PWD/${build_options[1]}/release/SyncWorkload

@@ -10,7 +10,7 @@ Scripts/test.sh [BUILD OPTIONS] [-- TEST OPTIONS]
 Build options go to `swift build` and `swift test`, test options to `swift test` alone:
     Scripts/test.sh                                                      all tests
     Scripts/test.sh -- --filter KeychainStoreTests                       some tests
-    Scripts/test.sh --traits TPM,Configuration,Etcd,SecretService --scratch-path .build/with-traits    all tests, in a build with the package traits
+    Scripts/test.sh --enable-all-traits --scratch-path .build/with-traits  all tests, in a build with the package traits
     KEYCHAIN_TEST_SCALE=full Scripts/test.sh                             all tests at full scale
 
 The scratch path (.build/tests) receives build.log, test.log with the complete output of the tests, and test-report.txt with the report.
