@@ -79,7 +79,7 @@ package final class DaemonConnection: Sendable {
             return .notSent(error)
         }
         // All others wait for the disk, a key derivation, or a person.
-        if request.call.isRepeatable { activeWait.withLock { $0.wait(for: channel) } }
+        if request.call.isRepeatable { activeWait.withLock { $0.wait { channel.socket.isReadable } } }
         return buffer.withLock { buffer in
             do throws(MessageChannel.Failure) {
                 return .response(
@@ -139,7 +139,7 @@ package final class DaemonConnection: Sendable {
 /// While a thread sleeps, its processor may sleep too. On an idle machine, waking both processors takes twice as long as all that keychaind does for
 /// a short call. Where all processors are busy, such a wait only takes time from others, so after each reply that came too late, twice as many
 /// replies are waited for by sleeping.
-private struct ActiveWait {
+struct ActiveWait {
     private static let limitNanoseconds: UInt64 = 50_000
     private static let largestPause = 1_024
 
@@ -147,14 +147,14 @@ private struct ActiveWait {
     private var left = 0
     private var pause = 1
 
-    mutating func wait(for channel: MessageChannel) {
+    mutating func wait(until isReady: () -> Bool) {
         guard left == 0 else {
             left -= 1
             return
         }
         let end = Deadline.after(nanoseconds: Self.limitNanoseconds)
         repeat {
-            if channel.socket.isReadable {
+            if isReady() {
                 pause = 1
                 return
             }
