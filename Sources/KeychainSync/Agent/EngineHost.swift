@@ -57,8 +57,9 @@ package actor EngineHost {
     /// Throws `.notAvailable` if this device is in no circle, `.interactionNotAllowed` if the keychain was not unlocked since the machine was started,
     /// and the errors of the store.
     package func step(_ events: [SyncEvent]) throws(KeychainFailure) -> [SyncEffect] {
-        let events = events + unrecorded
-        let rereadsKeys = events.contains { event in if case .itemsChanged = event { !areKeysCurrent } else { event.mayFollowUnlock } }
+        // First, or a round would create these batches again.
+        let events = unrecorded + events
+        let rereadsKeys = events.contains { $0.isChangeOfItems ? !areKeysCurrent : $0.mayFollowUnlock }
         areKeysCurrent = false
         let effects = try transact(rereadsKeys: rereadsKeys) {
             engine, now, transaction, isContinued throws(KeychainFailure) in
@@ -67,7 +68,9 @@ package actor EngineHost {
             // What an engine before this one had asked for is asked for again.
             for event in isContinued || events.contains(where: \.isCommand) ? events : [.wake] {
                 // The listing that the change of items asks for was made after it.
-                if case .listed(let folder, _) = event, case .itemsChanged? = events.first { effects.removeAll { $0 == .list(folder) } }
+                if case .listed(let folder, _) = event, events.contains(where: \.isChangeOfItems) {
+                    effects.removeAll { $0 == .list(folder) }
+                }
                 effects += try engine.step(event, now: now, entropy: &entropy, in: transaction)
             }
             return effects
@@ -211,6 +214,8 @@ package actor EngineHost {
 
 extension SyncEvent {
     fileprivate var isCreationOfBatch: Bool { if case .created(let name) = self { ObjectName(name)?.folder == .batches } else { false } }
+
+    fileprivate var isChangeOfItems: Bool { if case .itemsChanged = self { true } else { false } }
 
     fileprivate var mayFollowUnlock: Bool {
         switch self {
