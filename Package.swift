@@ -292,8 +292,9 @@ let package = Package(
         .testTarget(
             name: "FaultTests",
             dependencies: [
-                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainSystem", "Keybag", "KeychainCore",
-                "Contracts", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "PowerCutSimulation",
+                "Valet", "KeychainServices", "KeychainEngine", "KeychainStore", "KeychainTPM", "KeychainSystem", "KeychainIPC", "Keybag",
+                "KeychainCore", "keychaind", "Contracts", "KeychainTesting", "KeychainTestSupport", "KeychainTestChild",
+                "PowerCutSimulation",
                 .product(name: "Crypto", package: "swift-crypto"),
             ]
         ),

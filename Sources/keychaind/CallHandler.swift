@@ -179,7 +179,7 @@ final class CallHandler {
 
     /// Throws `.missingEntitlement` for calls with which any program of the user could lock the user out, or delete items of other programs.
     ///
-    /// Who changes the passcode knows the present one, and could read everything with it. A program in a sandbox could not.
+    /// Who changes the passcode knows the present one, as with passwd(1). A program in a sandbox gets nothing with it, and so changes nothing.
     private func requireMayPerform(_ call: Call) throws(KeychainFailure) {
         switch (call, identity) {
         case (_, .programGroup): return
@@ -187,7 +187,8 @@ final class CallHandler {
             throw KeychainFailure(.missingEntitlement, "a program in a sandbox may not change the passcode of a user's keychain")
         case (.setPasscode, _), (.passcodeRemoval, _), (.removePasscode, _):
             throw KeychainFailure(
-                .missingEntitlement, "only a program that root has registered may set or remove the passcode of a user's keychain")
+                .missingEntitlement,
+                "only a program with a group of its own, which root has registered, may set or remove the passcode of a user's keychain")
         default: return
         }
     }

@@ -111,7 +111,7 @@ final class ProgramKeychain {
         case .revoke(let program, let group): try grants().remove(program: program, group: group)
         case .survey: return .survey(try surveyed().survey().filtered(program.mayFind))
         case .places(let account, let services):
-            return .places(try surveyed().places(ofAccount: account, services: services).filter { program.mayFind($0.accessGroup) })
+            return .places(try surveyed().places(ofAccount: account, services: services, where: program.mayFind))
         default: return nil
         }
         return .done

@@ -22,7 +22,9 @@ final class UserLimits: Sendable {
     func limit(of call: Call) -> SearchLimit? {
         switch call {
         case .copyMatching(let request): request.limit == 1 ? searchesForOne : searchesForSeveral
-        case .survey, .places: searchesForSeveral
+        case .survey: searchesForSeveral
+        // For hints, which are not worth a wait.
+        case .places: searchesForOne
         default: nil
         }
     }

@@ -23,16 +23,19 @@ int keychain_test_connect_packets(const char *path) {
     return number;
 }
 
-bool keychain_test_send_descriptor(int socket, int descriptor, const void *bytes, size_t byte_count) {
+bool keychain_test_send_descriptor(int socket, int descriptor, int count, const void *bytes, size_t byte_count) {
+    enum { LARGEST_COUNT = 4 };
     union {
         struct cmsghdr header;
-        unsigned char bytes[CMSG_SPACE(sizeof(int))];
+        unsigned char bytes[CMSG_SPACE(LARGEST_COUNT * sizeof(int))];
     } control = {0};
+    if (count < 1 || count > LARGEST_COUNT) return false;
     struct iovec part = {(void *)bytes, byte_count};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE((size_t)count * sizeof(int))};
     control.header.cmsg_level = SOL_SOCKET;
     control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+    control.header.cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+    for (int index = 0; index < count; index++) memcpy(CMSG_DATA(&control.header) + (size_t)index * sizeof(int), &descriptor, sizeof descriptor);
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)byte_count;
 }

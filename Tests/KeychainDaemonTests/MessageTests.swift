@@ -241,7 +241,7 @@ enum Samples {
                 survey.accounts[
                     ItemPlace(accessGroup: group, service: service, accessibility: .always, isSynchronizable: group == "a")] = [service]
             }
-            survey.internetPasswordCounts[group] = 1
+            survey.internetPasswordCounts[Array(group.utf8)] = 1
         }
         survey.unreadableCount = 2
         return survey

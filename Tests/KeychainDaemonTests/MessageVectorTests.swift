@@ -182,7 +182,7 @@ struct MessageVectorTests {
         case ("grants", .grants(let grants)):
             grants.map(\.program) == ["program:/usr/bin/evolution"] && grants.map(\.grantedAtSeconds) == [817_776_000]
         case ("a survey", .survey(let survey)):
-            survey.accounts == [place: ["Skroob", ""]] && survey.internetPasswordCounts == ["com.example.shared": 2]
+            survey.accounts == [place: ["Skroob", ""]] && survey.internetPasswordCounts == [Array("com.example.shared".utf8): 2]
                 && survey.unreadableCount == 3
         case ("places", .places(let places)): places == [place]
         case ("a path", .path(let path)): path == "/var/lib/keychain/1000.aside-1"

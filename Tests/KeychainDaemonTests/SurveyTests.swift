@@ -20,7 +20,9 @@ struct SurveyTests {
     private func groups(found identity: PeerIdentity, declaring declared: String = "app") throws -> Set<String> {
         let keychain = try InMemoryKeychain().keychain
         for group in ["app", "other", "com.example.shared", "group:kc-other", "program:/usr/bin/gh", "snap:example"] {
-            try keychain.with(entitlements: Entitlements(applicationIdentifier: group)).set("token", "12345")
+            let ofGroup = keychain.with(entitlements: Entitlements(applicationIdentifier: group))
+            try ofGroup.set("token", "12345")
+            _ = try ofGroup.add(AddRequest(itemClass: .internetPassword))
         }
         let service = try InProcessService(keychain, as: identity, registrations: Self.registrations)
         let client = service.client(declared)
@@ -28,6 +30,7 @@ struct SurveyTests {
         #expect(survey.accounts.values.allSatisfy { $0 == ["token"] })
         #expect(survey.unreadableCount == 0)
         let found = Set(survey.accounts.keys.map(\.accessGroup))
+        #expect(survey.internetPasswordCounts == Dictionary(uniqueKeysWithValues: found.map { (Array($0.utf8), 1) }))
         #expect(try Set(client.places(ofAccount: "token", services: nil).map(\.accessGroup)) == found)
         #expect(try Set(client.places(ofAccount: "token", services: [""]).map(\.accessGroup)) == found)
         #expect(try client.places(ofAccount: "token", services: ["service"]).isEmpty)
@@ -49,12 +52,42 @@ struct SurveyTests {
         #expect(throws: KeychainFailure(.missingEntitlement, "")) { try service.client().places(ofAccount: "token", services: nil) }
     }
 
-    @Test("Items that cannot be read are counted")
+    @Test("Items that cannot be read are not counted, because other programs may have them")
     func unreadable() throws {
         let keychain = try InMemoryKeychain()
         try keychain.keychain.with(entitlements: Entitlements(applicationIdentifier: "app")).set("token", "12345")
         try keychain.setPasscode("swordfish")
         try keychain.keychain.lock(.everything)
-        #expect(try InProcessService(keychain.keychain, as: .anyProgram).client().survey().unreadableCount == 1)
+        #expect(try keychain.keychain.survey().unreadableCount == 1)
+        let survey = try InProcessService(keychain.keychain, as: .anyProgram).client().survey()
+        #expect(survey.unreadableCount == 0 && survey.accounts.isEmpty)
+    }
+
+    @Test("A group whose name has other bytes than that of another program is another group, also if the texts are equal")
+    func equalTexts() throws {
+        let (composed, decomposed) = ("com.ex\u{E4}mple", "com.exa\u{308}mple")
+        let keychain = try InMemoryKeychain().keychain
+        for (group, account) in [(composed, "theirs"), (decomposed, "mine")] {
+            try keychain.with(entitlements: Entitlements(applicationIdentifier: group)).set(account, "12345")
+        }
+        let registrations = ProgramRegistrations(["kc-demo": Entitlements(applicationIdentifier: "", keychainAccessGroups: [composed])])
+        let survey = try InProcessService(keychain, as: .anyProgram, registrations: registrations).client(decomposed).survey()
+        #expect(survey.accounts.values.map(\.self) == [["mine"]])
+    }
+
+    @Test("A search for places is bounded, whatever a program asks for")
+    func bounds() throws {
+        let keychain = try InMemoryKeychain().keychain
+        let app = keychain.with(entitlements: Entitlements(applicationIdentifier: "app"))
+        for number in 0..<120 {
+            let attributes = ItemAttributes([.account: .string("token"), .service: .string("\(number)")])
+            _ = try app.add(AddRequest(itemClass: .genericPassword, attributes: attributes))
+        }
+        let client = try InProcessService(keychain, as: .anyProgram).client()
+        #expect(try client.places(ofAccount: "token", services: nil).count == 100)
+        #expect(try client.places(ofAccount: "token", services: Array(repeating: "7", count: 100)).count == 1)
+        #expect(throws: KeychainFailure(.parameter, "")) {
+            try client.places(ofAccount: "token", services: Array(repeating: "7", count: 101))
+        }
     }
 }

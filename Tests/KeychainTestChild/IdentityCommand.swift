@@ -27,7 +27,7 @@ extension ChildCommand {
         let identification = Identification(nonce: nonce, Entitlements(applicationIdentifier: "any"))
         identification.message.forEachPacket { packet in
             // The array outlives the call. Any descriptor will do.
-            _ = unsafe keychain_test_send_descriptor(number, number, packet, packet.count)
+            _ = unsafe keychain_test_send_descriptor(number, number, 1, packet, packet.count)
         }
         guard let packet = packet(from: number) else { return say("closed") }
         guard case .identified(let level, let groups) = try Response(parsing: try message(packet)).reply else { throw BadArguments() }

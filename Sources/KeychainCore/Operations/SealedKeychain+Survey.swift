@@ -13,23 +13,40 @@ package struct ItemPlace: Hashable, Sendable {
         self.accessibility = accessibility
         self.isSynchronizable = isSynchronizable
     }
+
+    // Two texts can be equal and have other bytes. A keychain compares bytes.
+
+    package static func == (one: ItemPlace, other: ItemPlace) -> Bool {
+        one.accessGroup.hasSameBytes(as: other.accessGroup) && one.service.hasSameBytes(as: other.service)
+            && one.accessibility == other.accessibility && one.isSynchronizable == other.isSynchronizable
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        for text in [accessGroup, service] { hasher.combine(Array(text.utf8)) }
+        hasher.combine(accessibility)
+        hasher.combine(isSynchronizable)
+    }
 }
 
 /// The accounts of the generic passwords of all programs, by place, and the number of their internet passwords.
 package struct ItemSurvey: Sendable {
     package var accounts: [ItemPlace: [String]] = [:]
-    /// By access group.
-    package var internetPasswordCounts: [String: Int] = [:]
+    /// By the bytes of the access group.
+    package var internetPasswordCounts: [[UInt8]: Int] = [:]
     /// Items of which nothing can be said: they are locked, damaged, of a newer version, or have access control.
+    ///
+    /// 0 where keychaind has the keychain.
     package var unreadableCount = 0
 
     package init() {}
 
     /// The survey without the items of other access groups.
+    ///
+    /// Without the number of those that are unreadable too: it is not known whose they are.
     package func filtered(_ isIncluded: (_ accessGroup: String) -> Bool) -> ItemSurvey {
-        var survey = self
+        var survey = ItemSurvey()
         survey.accounts = accounts.filter { isIncluded($0.key.accessGroup) }
-        survey.internetPasswordCounts = internetPasswordCounts.filter { isIncluded($0.key) }
+        survey.internetPasswordCounts = internetPasswordCounts.filter { isIncluded(String(decoding: $0.key, as: UTF8.self)) }
         return survey
     }
 }
@@ -38,14 +55,14 @@ package struct ItemSurvey: Sendable {
 package protocol SurveyableKeychain: Sendable {
     /// Returns where the generic passwords of all programs are, and how many internet passwords they have.
     ///
-    /// Where keychaind has the keychain, those of programs with an identity are left out, except the caller's own, but not from the number of items that are
-    /// unreadable. Throws the errors of opening the keychain, and `.missingEntitlement` for a program in a sandbox.
+    /// Where keychaind has the keychain, those of programs with an identity are left out, except the caller's own. Throws the errors of opening the
+    /// keychain, and `.missingEntitlement` for a program in a sandbox.
     func survey() throws(KeychainFailure) -> ItemSurvey
 
-    /// Returns where the generic passwords with this account and one of these services are, or with any service if `services` is nil.
+    /// Returns where the generic passwords with this account and one of these services are, or with any service if `services` is nil: 100 places at most.
     ///
     /// Items that are locked or damaged, or have access control, are left out, and where keychaind has the keychain those that `survey` leaves out.
-    /// Throws as `survey` does.
+    /// Throws as `survey` does, and `.parameter` for more than 100 services.
     func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace]
 }
 
@@ -67,7 +84,7 @@ extension SealedKeychain {
                     // No program has the keys of synchronization itself.
                     guard !Entitlements.isOfSynchronization(place.accessGroup) else { return .proceed }
                     switch itemClass {
-                    case .internetPassword: survey.internetPasswordCounts[place.accessGroup, default: 0] += 1
+                    case .internetPassword: survey.internetPasswordCounts[Array(place.accessGroup.utf8), default: 0] += 1
                     default: survey.accounts[place, default: []].append(account)
                     }
                     return .proceed
@@ -78,15 +95,19 @@ extension SealedKeychain {
         return survey
     }
 
-    /// Returns where the generic passwords with this account and one of these services are, whichever program they belong to.
-    ///
-    /// `services` is nil for any service. Items that are locked or damaged, or have access control, are left out.
-    package func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace] {
+    /// Returns where the generic passwords with this account and one of these services are, whichever program they belong to, if its access group is
+    /// included; see `SurveyableKeychain`.
+    package func places(
+        ofAccount account: String, services: [String]?, where isIncluded: (_ accessGroup: String) -> Bool
+    ) throws(KeychainFailure) -> [ItemPlace] {
+        guard services?.count ?? 0 <= Self.largestPlaceCount else {
+            throw KeychainFailure(.parameter, "an account is looked for in at most \(Self.largestPlaceCount) services")
+        }
         let keychain = scopedToCall
-        var places: [ItemPlace] = []
+        var places: Set<ItemPlace> = []
         try store.read { reading throws(KeychainFailure) in
             guard try isKeybagCurrent(reading) else { throw Self.keybagChanged }
-            for service in services.map({ $0.map(Optional.some) }) ?? [nil] {
+            for service in services.map({ $0.map(Optional.some) }) ?? [nil] where places.count < Self.largestPlaceCount {
                 let query = RowQuery(
                     itemClass: .genericPassword,
                     serviceDigest: try service.map { service throws(KeychainFailure) in
@@ -95,13 +116,16 @@ extension SealedKeychain {
                     accountDigest: try digests.digest(of: .string(account), for: .account, in: .genericPassword), isTombstone: false)
                 _ = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
                     guard let place = try keychain.place(of: row, in: reading)?.place else { return .proceed }
-                    if !Entitlements.isOfSynchronization(place.accessGroup) { places.append(place) }
-                    return .proceed
+                    if !Entitlements.isOfSynchronization(place.accessGroup), isIncluded(place.accessGroup) { places.insert(place) }
+                    return places.count < Self.largestPlaceCount ? .proceed : .stop
                 }
             }
         }
-        return places
+        return Array(places)
     }
+
+    /// For hints, of which a person reads a few.
+    private static var largestPlaceCount: Int { 100 }
 
     private func place(of row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> (place: ItemPlace, account: String)? {
         guard case .opened(let opened) = try open(row, includingSecret: false, in: reading),

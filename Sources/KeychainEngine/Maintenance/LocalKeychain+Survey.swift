@@ -8,8 +8,15 @@ extension LocalKeychain: SurveyableKeychain {
     }
 
     package func places(ofAccount account: String, services: [String]?) throws(KeychainFailure) -> [ItemPlace] {
+        try places(ofAccount: account, services: services) { _ in true }
+    }
+
+    /// Leaves out the access groups that are not included.
+    package func places(
+        ofAccount account: String, services: [String]?, where isIncluded: (_ accessGroup: String) -> Bool
+    ) throws(KeychainFailure) -> [ItemPlace] {
         try performOnCurrentKeybag { opened throws(KeychainFailure) in
-            try opened.keychain.places(ofAccount: account, services: services)
+            try opened.keychain.places(ofAccount: account, services: services, where: isIncluded)
         }
     }
 }

@@ -239,6 +239,8 @@ extension Call {
         case .delete(let request): request.authentication.timeoutSeconds
         case .authenticate(_, _, let authentication): authentication.timeoutSeconds
         case .requestAccess, .grant: Authentication().timeoutSeconds
+        // Every item gets a new key.
+        case .changePasscode(_, _, rotatesKeys: true, _): 600
         // Waiting would keep the thread that releases a context.
         case .forgetContext: 1
         default: Self.standardTimeoutSeconds

@@ -12,7 +12,7 @@ extension MessageWriter {
             write(UInt32(accounts.count))
             for account in accounts { write(account) }
         }
-        let counts = survey.internetPasswordCounts.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+        let counts = survey.internetPasswordCounts.sorted { $0.key.lexicographicallyPrecedes($1.key) }
         write(UInt32(counts.count))
         for (group, count) in counts {
             write(group)
@@ -40,16 +40,16 @@ extension MessageReader {
         let accounts = try readList { reader throws(MalformedMessage) in
             (place: try reader.readPlace(), accounts: try reader.readList { reader throws(MalformedMessage) in try reader.readText() })
         }
-        let counts = try readList { reader throws(MalformedMessage) in (group: try reader.readText(), count: try reader.readCount()) }
+        let counts = try readList { reader throws(MalformedMessage) in
+            (group: Array(try reader.readText().utf8), count: try reader.readCount())
+        }
         // So none comes twice.
-        guard Self.isInOrder(accounts.map(\.place.encoded)), Self.isInOrder(counts.map { Array($0.group.utf8) }) else {
+        guard Self.isInOrder(accounts.map(\.place.encoded)), Self.isInOrder(counts.map(\.group)) else {
             throw MalformedMessage()
         }
         var survey = ItemSurvey()
         for (place, accounts) in accounts { survey.accounts[place] = accounts }
         for (group, count) in counts { survey.internetPasswordCounts[group] = count }
-        // Texts of different bytes can be equal.
-        guard survey.accounts.count == accounts.count, survey.internetPasswordCounts.count == counts.count else { throw MalformedMessage() }
         survey.unreadableCount = try readCount()
         return survey
     }

@@ -31,7 +31,10 @@ struct AppsCommand: ParsableCommand {
             return (owner: description.owner, options: description.options ?? "(\(withoutOptions))", count: count)
         }
         let internetPasswords = survey.internetPasswordCounts.map { group, count in
-            (owner: group, options: "(none: internet passwords; SecItemCopyMatching finds them)", count: count)
+            (
+                owner: String(decoding: group, as: UTF8.self), options: "(none: internet passwords; SecItemCopyMatching finds them)",
+                count: count
+            )
         }
         let rows = (passwords + internetPasswords).sorted { ($0.owner, $0.options) < ($1.owner, $1.options) }
         let header = ["APP OR GROUP", "OPTIONS", "ITEMS"]
@@ -40,6 +43,8 @@ struct AppsCommand: ParsableCommand {
         if survey.unreadableCount > 0 {
             let items = survey.unreadableCount == 1 ? "1 item is" : "\(survey.unreadableCount) items are"
             WarningLog.add("\(items) not shown: locked, damaged, or only visible after authentication")
+        } else if try session.perform({ try session.user.keptKeychain() }) != nil, try session.status().state != .unlocked {
+            WarningLog.add("locked items are not shown; `valet unlock` unlocks them")
         }
     }
 

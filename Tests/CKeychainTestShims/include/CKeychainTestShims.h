@@ -33,6 +33,6 @@ int keychain_test_connect_packets(const char *path);
 unsigned keychain_test_possible_calls(void);
 
 /* Sends a packet with a descriptor. */
-bool keychain_test_send_descriptor(int socket, int descriptor, const void *bytes, size_t byte_count);
+bool keychain_test_send_descriptor(int socket, int descriptor, int count, const void *bytes, size_t byte_count);
 
 #endif
