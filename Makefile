@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test check-daemon test-all test-objective-c sanitize build release release-daemon install uninstall install-daemon uninstall-daemon check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
+.PHONY: help demo test check-daemon test-all test-objective-c sanitize build release release-daemon install uninstall install-daemon uninstall-daemon install-secret-service uninstall-secret-service check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,13 @@ install-daemon:  ## install and start the service keychaind, its module for PAM,
 
 uninstall-daemon:  ## remove what `make install-daemon` installed with the same PREFIX and DESTDIR; keychains stay
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Scripts/install-daemon.sh uninstall
+
+install-secret-service:  ## install keychain-secret-service, the keyring of desktops, below PREFIX (/usr/local), with DESTDIR before it
+	@[ -n "$(DESTDIR)" ] || Scripts/install-dependencies.sh secret-service
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Scripts/install-secret-service.sh install
+
+uninstall-secret-service:  ## remove what `make install-secret-service` installed with the same PREFIX and DESTDIR
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Scripts/install-secret-service.sh uninstall
 
 check-c: install-dependencies  ## run the C tests under Valgrind and Address Sanitizer; ROUNDS=10000 runs more rounds
 	@Scripts/check-c.sh

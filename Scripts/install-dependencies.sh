@@ -5,6 +5,7 @@
 #   Scripts/install-dependencies.sh              packages for building and testing
 #   Scripts/install-dependencies.sh build        packages for building only
 #   Scripts/install-dependencies.sh daemon       packages for building only, with those for keychaind's module for PAM and keychain-watch
+#   Scripts/install-dependencies.sh secret-service  packages for building only, with those for keychain-secret-service
 #   Scripts/install-dependencies.sh objective-c  packages for building and testing, with GNUstep for the Objective-C classes
 #   Scripts/install-dependencies.sh etcd         packages for building and testing, with etcd for the tests of KeychainSyncEtcd
 set -euo pipefail
@@ -30,12 +31,18 @@ has_file '/usr/lib/gcc/*/*/libstdc++.so' || has_file '/usr/lib/*/libstdc++.so' |
 command -v git >/dev/null 2>&1 || missing+=(git)                    # SwiftPM downloads packages with it
 has_file '/etc/ssl/certs/*' || missing+=(ca-certificates)           # certificates for git
 command -v make >/dev/null 2>&1 || missing+=(make)                  # absent if this script was started by hand
-if [ "${1:-}" != build ]; then
+if [ "${1:-}" = secret-service ]; then
+    has_file '/usr/include/systemd/sd-bus.h' || missing+=(libsystemd-dev)      # headers of the bus
+    has_file '/usr/include/gcrypt.h' || missing+=(libgcrypt20-dev)             # headers of the key agreement
+fi
+builds_only=false
+case ${1:-} in build | daemon | secret-service) builds_only=true ;; esac
+if [ "${1:-}" = daemon ] || ! $builds_only; then
     has_file '/usr/include/security/pam_modules.h' || missing+=(libpam0g-dev)  # headers for keychaind's module
     has_file '/usr/include/systemd/sd-bus.h' || missing+=(libsystemd-dev)      # headers for keychain-watch
     command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles both, and the example in C
 fi
-if [ "${1:-}" != build ] && [ "${1:-}" != daemon ]; then
+if ! $builds_only; then
     command -v strace >/dev/null 2>&1 || missing+=(strace)              # tests that a stored secret was flushed
     command -v bwrap >/dev/null 2>&1 || missing+=(bubblewrap)           # tests of programs in a sandbox
     command -v keyctl >/dev/null 2>&1 || missing+=(keyutils)            # sessions with a keyring of their own

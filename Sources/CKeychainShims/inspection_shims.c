@@ -19,8 +19,15 @@
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 int keychain_process_handle_open(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+
+int keychain_process_handle_signal(int handle, int signal) {
+    return syscall(SYS_pidfd_send_signal, handle, signal, NULL, 0) == 0 ? 0 : errno;
+}
 
 int keychain_descriptor_receive(int socket) {
     /* The kernel closes the descriptors for which there is no room. There may be room for two. */

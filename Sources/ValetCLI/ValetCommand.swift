@@ -43,7 +43,7 @@ struct ValetCommand: ParsableCommand {
             MigrateCommand.self, ImportCommand.self, ExportCommand.self, RunCommand.self, StatusCommand.self, VerifyCommand.self,
             RepairCommand.self, PasscodeCommand.self, UnlockCommand.self, LockCommand.self, BackupCommand.self, ProtectorCommand.self,
             RecoveryCommand.self, SyncCommand.self, DaemonCommand.self,
-            AccessCommand.self,
+            AccessCommand.self, SecretServiceCommand.self,
         ]
     )
 

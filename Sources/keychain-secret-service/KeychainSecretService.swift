@@ -6,25 +6,29 @@ internal import SecretService
 
 /// The program `keychain-secret-service`: the keychain as the keyring of a desktop, on the message bus of the session.
 ///
-/// With `--import` it copies the items of the present keyring into the keychain instead.
+/// With `--import` it copies the items of the present keyring into the keychain instead, and with `--check` it only finds out whether the
+/// keychain can be a keyring now.
 ///
-/// It ends with status 1 if another program is the keyring, if the bus is lost, and in a build without the package trait `SecretService`: a
-/// program that the bus has started must not let its callers wait.
+/// It ends with status 1 if another program is the keyring, and if the bus is lost; with status 69 (EX_UNAVAILABLE) in a build without the
+/// package trait `SecretService`: a program that the bus has started must not let its callers wait.
 @main
 enum KeychainSecretService {
     static func main() {
         #if SecretService && !canImport(Darwin)
         ProcessHardening.apply()
         CurrentProcess.ignoreBrokenPipeSignal()
-        let imports = ProcessArguments.count == 2 && ProcessArguments.text(at: 1) == "--import"
-        guard imports || ProcessArguments.count == 1 else { fail("usage: keychain-secret-service [--import]", status: 64) }
         do throws(KeychainFailure) {
-            if imports { try importItems() } else { try serve() }
+            switch (ProcessArguments.count, ProcessArguments.text(at: 1)) {
+            case (1, _): try serve()
+            case (2, "--import"): try importItems()
+            case (2, "--check"): try check()
+            default: fail("usage: keychain-secret-service [--import | --check]", status: 64)
+            }
         } catch {
             fail("keychain-secret-service: \(error.reason)", status: 1)
         }
         #else
-        fail("keychain-secret-service: this build does not have the package trait SecretService", status: 1)
+        fail("keychain-secret-service: this build does not have the package trait SecretService", status: 69)
         #endif
     }
 
@@ -34,6 +38,16 @@ enum KeychainSecretService {
         let outcome = try KeyringImport.run(into: try DefaultKeychain.current())
         let text = "copied: \(outcome.copiedCount)\npresent: \(outcome.presentCount)\n"
         try? FileDescriptor.standardOutput.writeAll(text.utf8)
+    }
+
+    /// Throws unless the keychain can be opened, and is unlocked.
+    private static func check() throws(KeychainFailure) {
+        guard let keychain = try DefaultKeychain.current() as? any SecretServiceBridge.ServedKeychain else {
+            throw KeychainFailure(.unimplemented, "this keychain cannot be a keyring")
+        }
+        guard try keychain.sessionStatus().state == .unlocked else {
+            throw KeychainFailure(.interactionNotAllowed, "the keychain is locked: run `valet unlock`", cause: .locked)
+        }
     }
 
     private static func serve() throws(KeychainFailure) {

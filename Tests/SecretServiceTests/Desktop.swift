@@ -174,9 +174,9 @@ final class SecretClient {
     let connection: DBusConnection
     private(set) var session = ""
     /// The desktop lives at least as long as its programs.
-    private let desktop: Desktop
+    private let desktop: AnyObject
 
-    init(_ connection: DBusConnection, of desktop: Desktop) throws {
+    init(_ connection: DBusConnection, of desktop: AnyObject) throws {
         self.connection = connection
         self.desktop = desktop
         session = try #require(try openSession("plain", .variant(signature: "s", .text(""))).last?.text)

@@ -11,6 +11,9 @@
    ended. Returns -1 and sets errno on failure: ENOSYS before Linux 5.3. */
 int keychain_process_handle_open(int process);
 
+/* Sends a signal to the process of a handle. Returns 0 or an errno value. */
+int keychain_process_handle_signal(int handle, int signal);
+
 /* Receives a packet of one byte with a descriptor, without waiting. Returns the descriptor, close-on-exec, or -1 with errno: EBADMSG for every other packet, and at the
    end of the connection. */
 int keychain_descriptor_receive(int socket);

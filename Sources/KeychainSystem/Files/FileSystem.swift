@@ -139,6 +139,11 @@ package enum FileSystem {
         guard unsafe Glibc.link(existing, name) == 0 else { throw .current }
     }
 
+    /// Creates a symbolic link; fails if the name is taken.
+    package static func createSymbolicLink(_ path: String, to target: String) throws(Errno) {
+        guard unsafe symlink(target, path) == 0 else { throw .current }
+    }
+
     /// Renames a file atomically; fails if the new name is taken.
     package static func renameWithoutReplacing(_ existing: String, to name: String) throws(Errno) {
         // The strings live until the call returns.

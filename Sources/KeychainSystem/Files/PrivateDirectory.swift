@@ -9,7 +9,7 @@ package enum PrivateDirectory {
     ///
     /// Each new name is flushed before anything is created below it, so the path survives a power cut. Every new directory is created and
     /// examined through the descriptor of the one above it, so that another user who can rename one of them cannot redirect the rest.
-    /// `didCreate` is for tests: it is called with the path of each new directory before the directory is opened.
+    /// `didCreate` is called with the path of each new directory before the directory is opened.
     /// Throws `.readOnly` if the file system or directory cannot be written, and `.notAvailable` if the disk is full, or if the directory
     /// that exists belongs neither to the effective user nor to root: its owner could replace what is created there.
     package static func make(_ directory: String, didCreate: (_ path: String) -> Void = { _ in }) throws(KeychainFailure) {

@@ -26,6 +26,17 @@ package final class ProcessHandle: Sendable {
         (try? FileDescriptor.wait(for: [descriptor], until: .now).isEmpty) != true
     }
 
+    /// Asks the process to end, with SIGTERM.
+    package func requestEnd() throws(Errno) {
+        let code = keychain_process_handle_signal(descriptor.rawValue, SIGTERM)
+        guard code == 0 else { throw Errno(rawValue: code) }
+    }
+
+    /// Waits for the end of the process; returns false if it runs at the deadline.
+    package func waitForEnd(until deadline: Deadline) throws(Errno) -> Bool {
+        try !FileDescriptor.wait(for: [descriptor], until: deadline).isEmpty
+    }
+
     /// The number of the process; nil if it has ended, or is in another process namespace.
     package var processID: Int32? {
         guard let text = ProcessFile("/proc/self/fdinfo/\(descriptor.rawValue)").text,

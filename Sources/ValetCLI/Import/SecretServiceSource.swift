@@ -71,11 +71,17 @@ struct SecretServiceSource: SecretSource {
 
     // MARK: Unlocking
 
-    /// Returns the entries of the collections, after everything in them is unlocked.
-    private func unlockedEntries(of service: SecretService) throws(CommandFailure) -> [Entry] {
-        let collections = try whenUnlocked(
+    /// Has the service ask for the passwords of the collections that are locked.
+    @discardableResult
+    func unlockCollections(of service: SecretService) throws(CommandFailure) -> [SecretService.Collection] {
+        try whenUnlocked(
             service, load: { () throws(CommandFailure) in try selectedCollections(of: service) },
             locked: { $0.filter(\.isLocked).map { ($0.path, ItemListing.escapingUnprintable($0.label)) } })
+    }
+
+    /// Returns the entries of the collections, after everything in them is unlocked.
+    private func unlockedEntries(of service: SecretService) throws(CommandFailure) -> [Entry] {
+        let collections = try unlockCollections(of: service)
         // Some services lock single entries, to ask for consent.
         return try whenUnlocked(
             service,
@@ -149,7 +155,8 @@ struct SecretServiceSource: SecretSource {
         }
     }
 
-    private static func explanation(of failure: DBusFailure) -> (problem: String, advice: String) {
+    /// The problem, and what to do.
+    static func explanation(of failure: DBusFailure) -> (problem: String, advice: String) {
         let start = "Start GNOME Keyring or KWallet, or turn on the Secret Service in the settings of KeePassXC."
         let desktop = "Run the command in the desktop session, or set DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$(id -u)/bus."
         switch failure {

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) keychain-secret-service. The Makefile documents the targets.
+#
+# PREFIX (default: /usr/local) is the installation prefix. DESTDIR is a staging directory, which precedes it. No desktop is switched to the
+# program: each user does that with `valet secret-service enable`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+prefix=${PREFIX:-/usr/local}
+destination=${DESTDIR:-}
+# Files of systemd and of the bus name the program.
+case $prefix in
+    *[!A-Za-z0-9/._+@:,~-]*) echo "PREFIX must have letters, digits, and / . _ + @ : , ~ - only: $prefix" >&2; exit 2 ;;
+    /*) ;;
+    *) echo "PREFIX must begin with /: $prefix" >&2; exit 2 ;;
+esac
+case $destination in
+    '' | /*) ;;
+    *) echo "DESTDIR must begin with /: $destination" >&2; exit 2 ;;
+esac
+# A scratch path of its own: a trait changes the options of all targets.
+swift_options=(-c release --traits SecretService --scratch-path "$PWD/.build/install-secret-service" -Xswiftc -static-stdlib -Xswiftc -use-ld=lld -Xlinker -s)
+target=$destination$prefix/libexec/keychain-secret-service
+
+# Only the installation uses sudo, and only if the directory is not writable.
+place=$destination$prefix
+while [ ! -e "$place" ]; do place=$(dirname "$place"); done
+as_owner=()
+if [ ! -w "$place" ] && [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null 2>&1 ||
+        { echo "$place is not writable. Run this command as root, or choose another directory: make ${1:-} PREFIX=\$HOME/.local" >&2; exit 1; }
+    as_owner=(sudo)
+fi
+
+build() { swift build "${swift_options[@]}" --product keychain-secret-service; }
+
+case ${1:-} in
+    build) build ;;
+    install)
+        build
+        "${as_owner[@]}" install -D -m 755 "$(swift build "${swift_options[@]}" --show-bin-path)/keychain-secret-service" "$target"
+        echo "Installed $target. \`valet secret-service enable\` makes the keychain your keyring."
+        ;;
+    uninstall)
+        "${as_owner[@]}" rm -f "$target"
+        echo "Removed $target. Users who have made it their keyring run \`valet secret-service disable\`."
+        ;;
+    *) echo "Usage: Scripts/install-secret-service.sh build|install|uninstall" >&2; exit 2 ;;
+esac

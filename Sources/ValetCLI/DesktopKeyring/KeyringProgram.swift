@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import KeychainSystem
+
+/// The program `keychain-secret-service`, which serves the keychain as a keyring.
+///
+/// It is run, not linked: it needs libsystemd, which a build without the package trait `SecretService` does not.
+struct KeyringProgram {
+    static let name = "keychain-secret-service"
+    /// The exit status of a build without the trait, EX_UNAVAILABLE of sysexits(3).
+    private static let withoutTraitStatus: Int32 = 69
+    /// Longer than a keyring with many thousand items needs.
+    private static let timeout: UInt32 = 30 * 60
+    private static let largestOutputByteCount = 65_536
+    private static let advice =
+        "Build and install it from the sources with `make install-secret-service`. It needs the headers of libsystemd and libgcrypt."
+
+    let path: String
+
+    /// Finds the program beside this one, or in the usual directories of installed programs.
+    static func find() throws(CommandFailure) -> KeyringProgram {
+        var directories = ["/usr/local/libexec", "/usr/libexec"]
+        if let own = CurrentProcess.executablePath.map(FileSystem.parent) {
+            directories.insert(contentsOf: [own, FileSystem.parent(of: own) + "/libexec"], at: 0)
+        }
+        for directory in directories where FileSystem.isExecutable("\(directory)/\(name)") {
+            if let path = try? FileSystem.resolve("\(directory)/\(name)") { return KeyringProgram(path: path) }
+        }
+        throw CommandFailure(.unavailable, "the program \(name) is not installed", advice: advice)
+    }
+
+    /// Throws if the program cannot be a keyring now: its build lacks the trait, or the keychain is locked or cannot be opened.
+    func check() throws(CommandFailure) { _ = try run("--check") }
+
+    /// Copies the items of the present keyring, and returns what the program says about it.
+    func importItems() throws(CommandFailure) -> String {
+        try run("--import").split(separator: "\n").joined(separator: ", ")
+    }
+
+    private func run(_ option: String) throws(CommandFailure) -> String {
+        let process: PipedProcess
+        let bytes: [UInt8]?
+        do throws(Errno) {
+            // Messages about failures are on standard error.
+            process = try PipedProcess(
+                path: "/bin/sh", arguments: ["-c", "exec \"$0\" \"$1\" 2>&1", path, option], environment: ProcessEnvironment.variables,
+                leadsSession: false)
+            bytes = try process.readToEnd(byteLimit: Self.largestOutputByteCount, until: .after(seconds: Self.timeout))
+        } catch {
+            throw CommandFailure(
+                .unavailable, "\(path) \(option): \(error)", advice: "Nothing was switched. Run the command again.")
+        }
+        let output = String(decoding: bytes ?? [], as: UTF8.self)
+        guard process.exitCode == 0 else {
+            guard process.exitCode != Self.withoutTraitStatus else {
+                throw CommandFailure(
+                    .unavailable, "this \(Self.name) was built without the package trait SecretService", advice: Self.advice)
+            }
+            let prefix = "\(Self.name): "
+            let line = output.split(separator: "\n").last.map(String.init) ?? "it ended without a reason"
+            throw CommandFailure(
+                .unavailable, ItemListing.escapingUnprintable(line.hasPrefix(prefix) ? String(line.dropFirst(prefix.count)) : line),
+                advice: "Nothing was switched. Solve the problem, then run the command again.")
+        }
+        return output
+    }
+}

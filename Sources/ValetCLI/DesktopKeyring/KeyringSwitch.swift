@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+import KeychainCore
+import KeychainSystem
+
+/// Makes the keychain the keyring of the session, or the former keyring again.
+struct KeyringSwitch {
+    private static let walletNames = ["org.kde.kwalletd6", "org.kde.kwalletd5"]
+
+    let bus: KeyringBus
+    let places: KeyringPlaces
+
+    // MARK: Enabling
+
+    /// Switches to the program, and returns what was done.
+    ///
+    /// With `replaces`, GNOME Keyring is ended. Nothing is changed if a program is the keyring that cannot be ended, and everything is put
+    /// back if the program does not become the keyring.
+    func enable(_ program: KeyringProgram, replaces: Bool, imports: Bool) throws(CommandFailure) -> [String] {
+        let setup = try KeyringSetup.load(places)
+        var lines: [String] = []
+        var former = try formerKeyring(program, setup, imports: imports)
+        if let present = former.owner {
+            guard present.isGNOMEKeyring, replaces || former.isStartedHere else { throw Self.refusal(present) }
+            if imports {
+                try unlock()
+                lines.append("Items of \(present.name): \(try program.importItems()). All were compared.")
+            }
+            // The import may have taken a while.
+            former.owner = try bus.owner()
+        }
+        try change(setup?.with(program: program.path) ?? KeyringSetup(program: program.path), ending: former.owner, program)
+        return lines + ["\(program.path) is the keyring of this session now, and of the next ones."]
+    }
+
+    /// The keyring that is to be replaced.
+    private struct FormerKeyring {
+        var owner: KeyringBus.Owner?
+        /// Whether the bus has started it for this command.
+        var isStartedHere = false
+    }
+
+    private func formerKeyring(
+        _ program: KeyringProgram, _ setup: KeyringSetup?, imports: Bool
+    ) throws(CommandFailure) -> FormerKeyring {
+        if let owner = try bus.owner() { return FormerKeyring(owner: owner.isProgram(program.path) ? nil : owner) }
+        // Its items are imported from it while it runs. After an earlier setup the bus would start this keyring.
+        guard imports, setup == nil, try bus.canStartKeyring() else { return FormerKeyring() }
+        do throws(CommandFailure) {
+            try bus.startKeyring()
+        } catch {
+            throw CommandFailure(
+                error.status, "the present keyring cannot be started, so that its items could be imported: \(error.problem)",
+                advice: "Nothing was changed. Start it, or add --no-import to leave its items where they are.")
+        }
+        let owner = try bus.owner()
+        return FormerKeyring(owner: owner?.isProgram(program.path) == true ? nil : owner, isStartedHere: true)
+    }
+
+    private static func refusal(_ owner: KeyringBus.Owner) -> CommandFailure {
+        let advice =
+            if owner.isGNOMEKeyring {
+                "Nothing was changed. `valet secret-service enable --replace` copies its items, and ends it."
+            } else if owner.name.hasPrefix("keepassxc") {
+                """
+                Nothing was changed. Copy its items with `\(KeyringProgram.name) --import`, turn "Secret Service Integration" off in its settings, \
+                and run the command again with --no-import.
+                """
+            } else if owner.name.hasPrefix("kwalletd") || owner.name.hasPrefix("ksecretd") {
+                """
+                Nothing was changed. Copy its items with `\(KeyringProgram.name) --import`, end it with `kquitapp5 \(owner.name)` or \
+                `kquitapp6 \(owner.name)`, and run the command again with --no-import.
+                """
+            } else {
+                """
+                Nothing was changed. Copy its items with `\(KeyringProgram.name) --import`, quit it, and run the command again with --no-import.
+                """
+            }
+        return CommandFailure(
+            .unavailable, "\(owner.text) is the keyring of this session, and keeps the name while it runs", advice: advice)
+    }
+
+    /// Has the present keyring ask for the passwords of its locked collections.
+    private func unlock() throws(CommandFailure) {
+        let connection = try bus.otherClient()
+        let service = try KeyringBus.explaining { () throws(DBusFailure) in try SecretService(connection) }
+        try SecretServiceSource(collection: nil, unlocks: true, bus: []).unlockCollections(of: service)
+    }
+
+    /// Writes the files and takes the name; puts everything back on failure.
+    private func change(_ setup: KeyringSetup, ending owner: KeyringBus.Owner?, _ program: KeyringProgram) throws(CommandFailure) {
+        var setup = setup
+        var walletIsThere = FileSystem.exists(places.wallet)
+        for name in Self.walletNames where !walletIsThere { walletIsThere = try bus.canStart(name) }
+        do throws(CommandFailure) {
+            try setup.apply(places, disablesWallet: walletIsThere)
+            try bus.reload()
+            if let owner, !owner.isProgram(program.path) { try bus.end(owner) }
+            try bus.startKeyring()
+            guard let present = try bus.owner(), present.isProgram(program.path) else {
+                let name = try bus.owner()?.text ?? "no program"
+                throw CommandFailure(.unavailable, "\(name) has become the keyring instead", advice: "")
+            }
+            try KeyringProbe(bus.otherClient()).run()
+        } catch {
+            _ = try? setup.undo(places)
+            try? bus.reload()
+            if let present = try? bus.owner(), present.isProgram(program.path) { try? bus.end(present) }
+            throw CommandFailure(
+                error.status, "the keychain did not become the keyring: \(error.problem)",
+                advice: "All files were put back. The former keyring starts with the next program that needs it.")
+        }
+    }
+
+    // MARK: Disabling
+
+    /// Undoes `enable`, and returns what was done.
+    static func disable(_ places: KeyringPlaces, bus: KeyringBus?) throws(CommandFailure) -> [String] {
+        guard let setup = try KeyringSetup.load(places) else {
+            throw CommandFailure(
+                .notFound, "`valet secret-service enable` has not set anything up",
+                advice: "`valet secret-service status` shows the keyring.")
+        }
+        let leftAlone = try setup.undo(places)
+        // Before the program ends: the bus would start it again.
+        try bus?.reload()
+        if let bus, let owner = try bus.owner(), owner.isProgram(setup.program) { try bus.end(owner) }
+        return leftAlone.map { "\($0) was changed since, and stays as it is." } + [
+            "The former keyring starts with the next program that needs it. What was stored meanwhile stays in the keychain."
+        ]
+    }
+}
+
+extension KeyringBus.Owner {
+    /// Whether it is the program with this path, which has no symbolic links.
+    func isProgram(_ path: String) -> Bool { (try? FileSystem.resolve(program)) ?? program == path }
+}
+
+/// A look at the keyring as another program has it: stores an item, finds it, reads it, and deletes it.
+struct KeyringProbe {
+    private static let service = "/org/freedesktop/secrets"
+    private static let interface = "org.freedesktop.Secret."
+
+    private let connection: DBusConnection
+
+    init(_ connection: DBusConnection) { self.connection = connection }
+
+    func run() throws(CommandFailure) {
+        let isSame = try KeyringBus.explaining { () throws(DBusFailure) in try readsBack() }
+        guard isSame else {
+            throw CommandFailure(.damaged, "an item that was stored through the bus came back with another secret", advice: "")
+        }
+    }
+
+    private func readsBack() throws(DBusFailure) -> Bool {
+        let reply = try call(Self.service, "Service", "OpenSession", [.text("plain"), .variant(signature: "s", .text(""))], "sv")
+        guard let session = reply.last else { throw .malformed }
+        let value = Identifier128.random().hexadecimal
+        let attributes = DBusValue.list([.list([.text("valet-secret-service-probe"), .text(value)])])
+        let properties = DBusValue.list([
+            .list([.text(Self.interface + "Item.Label"), .variant(signature: "s", .text("Probe of valet"))]),
+            .list([.text(Self.interface + "Item.Attributes"), .variant(signature: "a{ss}", attributes)]),
+        ])
+        let secret = DBusValue.list([session, .bytes([]), .bytes(Array(value.utf8)), .text("text/plain")])
+        let item = try call(
+            "\(Self.service)/aliases/default", "Collection", "CreateItem", [properties, secret, .number(0)], "a{sv}(oayays)b"
+        ).first?.text
+        guard let item, item != "/" else { throw .malformed }
+        let found = try call(Self.service, "Service", "SearchItems", [attributes], "a{ss}").first?.texts
+        let read = try call(item, "Item", "GetSecret", [session], "o").first?.list?.dropFirst(2).first?.bytes
+        _ = try call(item, "Item", "Delete", [], "")
+        return found == [item] && read == Array(value.utf8)
+    }
+
+    private func call(
+        _ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue], _ signature: String
+    ) throws(DBusFailure) -> [DBusValue] {
+        try connection.call(
+            KeyringBus.serviceName, path: path, interface: Self.interface + interface, member, arguments, signature: signature)
+    }
+}
