@@ -10,7 +10,7 @@ import Testing
 @testable import ValetCLI
 
 /// A private message bus that starts the keyring when a program needs it, for the command `valet secret-service`.
-final class ActivatingBus {
+final class ActivatingBus: TestBus {
     static let name = "org.freedesktop.secrets"
 
     let home: String

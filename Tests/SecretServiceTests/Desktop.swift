@@ -12,7 +12,7 @@ import Testing
 @testable import ValetCLI
 
 /// A private message bus with `keychain-secret-service`, which has a keychain of its own.
-final class Desktop {
+final class Desktop: TestBus {
     static let passcode = "swordfish"
     static let root = "/org/freedesktop/secrets"
     static let login = "\(root)/collection/login"
@@ -158,6 +158,11 @@ final class Desktop {
     }
 }
 
+/// A bus that programs can connect to.
+protocol TestBus: AnyObject {
+    func connect() throws -> DBusConnection
+}
+
 /// A program on the bus, which transfers secrets in a session without encryption.
 final class SecretClient {
     enum Interface: String {
@@ -174,13 +179,16 @@ final class SecretClient {
     let connection: DBusConnection
     private(set) var session = ""
     /// The desktop lives at least as long as its programs.
-    private let desktop: AnyObject
+    private let bus: any TestBus
 
-    init(_ connection: DBusConnection, of desktop: AnyObject) throws {
+    init(_ connection: DBusConnection, of bus: any TestBus) throws {
         self.connection = connection
-        self.desktop = desktop
+        self.bus = bus
         session = try #require(try openSession("plain", .variant(signature: "s", .text(""))).last?.text)
     }
+
+    /// Connects another program.
+    func another() throws -> SecretClient { try SecretClient(try bus.connect(), of: bus) }
 
     // MARK: Calls
 

@@ -110,6 +110,20 @@ struct SwitchTests {
         withExtendedLifetime(owner) {}
     }
 
+    @Test("The program of another installation is replaced without a question")
+    func otherInstallation() throws {
+        let bus = try ActivatingBus()
+        let copy = bus.home + "/keychain-secret-service"
+        // By another process: a child of this one that has the file open for writing would keep it from being executed.
+        _ = try ChildProcess.run("cp", [try BuiltProgram.path(of: "keychain-secret-service"), copy])
+        let other = try ChildProcess(copy, environment: bus.environment)
+        try #require(waitUntil { (try? bus.keyringProcess()) == other.processID })
+        let enabled = try bus.valet("enable")
+        #expect(enabled.ending == .exited(0), "\(enabled.output)")
+        _ = try other.waitUntilEnded()
+        #expect(try bus.keyringProcess() != other.processID && bus.valet("status", "--json").output.contains("\"isKeychain\" : true"))
+    }
+
     @Test("A locked keychain cannot become the keyring")
     func lockedKeychain() throws {
         let bus = try ActivatingBus()
@@ -131,6 +145,16 @@ struct SwitchTests {
         #expect(failed.ending == .exited(3) && failed.output.contains("put back"), "\(failed.output)")
         #expect(try bus.files() == before)
         #expect(try bus.valet("disable").ending == .exited(1))
+    }
+
+    @Test("A running keyring is not ended if the bus does not look where the file is", .requiresGNOMEKeyring)
+    func unsearchedDirectory() throws {
+        let bus = try ActivatingBus(searchesHome: false)
+        try bus.startGNOMEKeyring()
+        let (former, before) = (try bus.keyringProcess(), try bus.files())
+        let failed = try bus.valet("enable", "--replace")
+        #expect(failed.ending == .exited(3) && failed.output.contains("does not look"), "\(failed.output)")
+        #expect(try bus.keyringProcess() == former && bus.files() == before)
     }
 
     @Test("Disabling restores what was there, also after enabling twice, and leaves what was changed since")

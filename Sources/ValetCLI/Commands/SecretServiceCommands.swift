@@ -45,7 +45,7 @@ struct SecretServiceStatusCommand: ParsableCommand {
         let owner = try bus.owner()
         let changes = (setup?.changes ?? []).map { Status.Change(path: $0.path, state: setup?.state(of: $0) ?? .undone) }
         if json {
-            let keyring = owner.map { Status.Keyring(program: $0.program, process: $0.process, isKeychain: $0.name == KeyringProgram.name) }
+            let keyring = owner.map { Status.Keyring(program: $0.program, process: $0.process, isKeychain: $0.isKeychain) }
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
             let status = Status(keyring: keyring, isEnabled: setup != nil, changes: changes)

@@ -16,6 +16,8 @@ struct KeyringBus {
 
         var name: String { program.split(separator: "/").last.map(String.init) ?? program }
         var text: String { ItemListing.escapingUnprintable("\(program) (process \(process))") }
+        /// Whether it is the keychain's own program, wherever that is installed.
+        var isKeychain: Bool { name == KeyringProgram.name }
         /// Whether it is a daemon that stores every change at once, so that it can be ended at any time.
         var isGNOMEKeyring: Bool { name == "gnome-keyring-daemon" }
     }
@@ -123,7 +125,11 @@ struct KeyringBus {
 
     /// The file of a process, or the name of one that other processes of the user may not examine.
     private static func program(ofProcess id: Int32) -> String {
-        if let path = try? FileSystem.target(ofSymbolicLink: "/proc/\(id)/exe") { return path }
+        if let path = try? FileSystem.target(ofSymbolicLink: "/proc/\(id)/exe") {
+            // The kernel's mark of a file that was replaced since.
+            let mark = " (deleted)"
+            return path.hasSuffix(mark) ? String(path.dropLast(mark.count)) : path
+        }
         if let name = ProcessFile("/proc/\(id)/cmdline").bytes?.split(separator: 0).first { return String(decoding: name, as: UTF8.self) }
         return "a program"
     }

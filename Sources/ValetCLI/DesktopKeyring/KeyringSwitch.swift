@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 import KeychainCore
 import KeychainSystem
 
@@ -42,7 +43,7 @@ struct KeyringSwitch {
     private func formerKeyring(
         _ program: KeyringProgram, _ setup: KeyringSetup?, imports: Bool
     ) throws(CommandFailure) -> FormerKeyring {
-        if let owner = try bus.owner() { return FormerKeyring(owner: owner.isProgram(program.path) ? nil : owner) }
+        if let owner = try bus.owner() { return FormerKeyring(owner: owner.isKeychain ? nil : owner) }
         // Its items are imported from it while it runs. After an earlier setup the bus would start this keyring.
         guard imports, setup == nil, try bus.canStartKeyring() else { return FormerKeyring() }
         do throws(CommandFailure) {
@@ -53,7 +54,7 @@ struct KeyringSwitch {
                 advice: "Nothing was changed. Start it, or add --no-import to leave its items where they are.")
         }
         let owner = try bus.owner()
-        return FormerKeyring(owner: owner?.isProgram(program.path) == true ? nil : owner, isStartedHere: true)
+        return FormerKeyring(owner: owner?.isKeychain == true ? nil : owner, isStartedHere: true)
     }
 
     private static func refusal(_ owner: KeyringBus.Owner) -> CommandFailure {
@@ -93,8 +94,12 @@ struct KeyringSwitch {
         for name in Self.walletNames where !walletIsThere { walletIsThere = try bus.canStart(name) }
         do throws(CommandFailure) {
             try setup.apply(places, disablesWallet: walletIsThere)
+            try requireSearch(of: FileSystem.parent(of: places.activation))
             try bus.reload()
-            if let owner, !owner.isProgram(program.path) { try bus.end(owner) }
+            // The program of another installation has the same items.
+            if let present = try bus.owner(), !present.isProgram(program.path), present == owner || present.isKeychain {
+                try bus.end(present)
+            }
             try bus.startKeyring()
             guard let present = try bus.owner(), present.isProgram(program.path) else {
                 let name = try bus.owner()?.text ?? "no program"
@@ -108,6 +113,20 @@ struct KeyringSwitch {
             throw CommandFailure(
                 error.status, "the keychain did not become the keyring: \(error.problem)",
                 advice: "All files were put back. The former keyring starts with the next program that needs it.")
+        }
+    }
+
+    /// Throws unless the bus finds a service in the directory.
+    ///
+    /// If it looks elsewhere, the former keyring would be ended in vain, and start again locked.
+    private func requireSearch(of directory: String) throws(CommandFailure) {
+        let name = "org.freedesktop.secrets.probe_\(Identifier128.random().hexadecimal)"
+        let path = "\(directory)/\(name).service"
+        try FileContent.file(Data("[D-BUS Service]\nName=\(name)\nExec=/bin/false\n".utf8)).write(to: path)
+        defer { FileSystem.tryUnlink(path) }
+        try bus.reload()
+        guard try bus.canStart(name) else {
+            throw CommandFailure(.unavailable, "the bus of this session does not look for services in \(directory)", advice: "")
         }
     }
 
