@@ -102,6 +102,33 @@ struct StorageTests {
         #expect(items.map(\.secret) == [Data("secret".utf8), nil])
     }
 
+    @Test("Both passwords of an item are added, changed, and removed in one transaction, or neither is")
+    func transactions() throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let keychain = try Desktop.keychain(home: directory.path)
+        defer { keychain.forgetKeys() }
+        // Every write outside of a transaction fails.
+        let items = KeychainItems(OnlyTransactions(keychain), collection: "login")
+        let item = ItemDescription(number: 7, label: "Mail", lookup: ItemLookup([("a", "b")]))
+        try items.add(item, ItemSecret(bytes: Data("first".utf8), contentType: ""))
+        try items.set(ItemSecret(bytes: Data("second".utf8), contentType: ""), of: item)
+        #expect(try items.secret(of: 7).bytes == Data("second".utf8) && items.descriptions() == [item])
+        #expect { try items.add(item, ItemSecret(bytes: Data("third".utf8), contentType: "")) } throws: {
+            ($0 as? KeychainFailure)?.status == .duplicateItem
+        }
+        try items.remove(7)
+        #expect(try items.descriptions().isEmpty)
+        // The attributes of an item that has lost its secret: a secret that is added first must not stay.
+        let query = ItemAttributes([.service: .string("attributes/login"), .account: .string("8")])
+        _ = try keychain.add(
+            AddRequest(
+                itemClass: .genericPassword, attributes: query, secret: nil, accessControl: AccessControl(.always),
+                authentication: .withoutPrompt))
+        let other = ItemDescription(number: 8, label: "", lookup: ItemLookup([]))
+        #expect(throws: KeychainFailure.self) { try items.add(other, ItemSecret(bytes: Data("fourth".utf8), contentType: "")) }
+        #expect(throws: KeychainFailure.self) { try items.secret(of: 8) }
+    }
+
     @Test("Signals come from the objects themselves, and properties announce their changes")
     func signals() throws {
         let desktop = try Desktop()
@@ -225,5 +252,19 @@ struct AttributeIndexTests {
         }
         #expect(ObjectPath.encode("aZ_0 é/") == "aZ_0_20_c3_a9_2f")
     }
+}
+
+/// A keychain that writes only in transactions.
+private struct OnlyTransactions: TransactionalKeychain {
+    private let keychain: any TransactionalKeychain
+    private static let failure = KeychainFailure(.internal, "a write outside of a transaction")
+
+    init(_ keychain: any TransactionalKeychain) { self.keychain = keychain }
+
+    func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem { throw Self.failure }
+    func update(_ request: UpdateRequest) throws(KeychainFailure) { throw Self.failure }
+    func delete(_ request: DeleteRequest) throws(KeychainFailure) { throw Self.failure }
+    func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] { try keychain.copyMatching(request) }
+    func transaction(_ body: (any Keychain) -> Bool) throws(KeychainFailure) -> Bool { try keychain.transaction(body) }
 }
 #endif

@@ -7,8 +7,8 @@ internal import KeychainCore
 ///
 /// An item is two generic passwords with its number as the account. The first has the secret and is available while the keychain is unlocked. The
 /// second has the attributes and the label and is always available, because programs search for an item first and unlock the keychain then.
-/// The item exists if the second one does: that is added last and removed first, so a process that ends in between leaves no half of an item
-/// that programs see.
+/// Both are changed in one transaction, which costs one flush. keychaind has no transactions of several calls. There the item exists if the second
+/// one does: that is added last and removed first, so a process that ends in between leaves no half of an item that programs see.
 struct KeychainItems: ItemStorage {
     /// Seconds from 1970-01-01 to 2001-01-01.
     static let referenceDateSeconds = 978_307_200.0
@@ -21,6 +21,37 @@ struct KeychainItems: ItemStorage {
         self.keychain = keychain
         secretService = "secrets/\(collection)"
         descriptionService = "attributes/\(collection)"
+    }
+
+    /// The same items, through a keychain whose calls are parts of a transaction.
+    private init(_ part: any Keychain, of items: KeychainItems) {
+        keychain = part
+        secretService = items.secretService
+        descriptionService = items.descriptionService
+    }
+
+    /// Runs `body` in a transaction, if the keychain has them.
+    private func inTransaction(_ body: (KeychainItems) throws(KeychainFailure) -> Void) throws(KeychainFailure) {
+        guard let keychain = keychain as? any TransactionalKeychain else { return try body(self) }
+        var failure: KeychainFailure?
+        do throws(KeychainFailure) {
+            let isDone = try keychain.transaction { part in
+                failure = nil
+                do throws(KeychainFailure) {
+                    try body(KeychainItems(part, of: self))
+                    return true
+                } catch {
+                    failure = error
+                    return false
+                }
+            }
+            guard !isDone else { return }
+        } catch {
+            // Before anything was called.
+            guard error.status == .unimplemented else { throw error }
+            return try body(self)
+        }
+        throw failure ?? KeychainFailure(.internal, "the change of an item was rolled back")
     }
 
     private func query(_ service: String, _ number: UInt64? = nil) -> ItemQuery {
@@ -67,6 +98,10 @@ struct KeychainItems: ItemStorage {
     }
 
     func add(_ item: ItemDescription, _ secret: ItemSecret) throws(KeychainFailure) {
+        try inTransaction { items throws(KeychainFailure) in try items.addHalves(of: item, secret) }
+    }
+
+    private func addHalves(of item: ItemDescription, _ secret: ItemSecret) throws(KeychainFailure) {
         try add(
             secretService, item.number, ItemAttributes([.label: .string(item.label), .description: .string(secret.contentType)]),
             secret.bytes,
@@ -87,6 +122,10 @@ struct KeychainItems: ItemStorage {
     }
 
     func set(_ secret: ItemSecret, of item: ItemDescription) throws(KeychainFailure) {
+        try inTransaction { items throws(KeychainFailure) in try items.setHalves(secret, of: item) }
+    }
+
+    private func setHalves(_ secret: ItemSecret, of item: ItemDescription) throws(KeychainFailure) {
         let attributes = ItemAttributes([.label: .string(item.label), .description: .string(secret.contentType)])
         do throws(KeychainFailure) {
             try keychain.update(
@@ -103,13 +142,17 @@ struct KeychainItems: ItemStorage {
     }
 
     func remove(_ number: UInt64) throws(KeychainFailure) {
-        try keychain.delete(DeleteRequest(query: query(descriptionService, number), authentication: .withoutPrompt))
-        try keychain.deleteIfPresent(query(secretService, number))
+        try inTransaction { items throws(KeychainFailure) in
+            try items.keychain.delete(DeleteRequest(query: items.query(descriptionService, number), authentication: .withoutPrompt))
+            try items.keychain.deleteIfPresent(items.query(secretService, number))
+        }
     }
 
     func removeAll() throws(KeychainFailure) {
-        try keychain.deleteIfPresent(query(descriptionService))
-        try keychain.deleteIfPresent(query(secretService))
+        try inTransaction { items throws(KeychainFailure) in
+            try items.keychain.deleteIfPresent(items.query(descriptionService))
+            try items.keychain.deleteIfPresent(items.query(secretService))
+        }
     }
 }
 
