@@ -1,0 +1,238 @@
+#!/usr/bin/env bash
+# Lets programs of a desktop store, search, read, and delete secrets. `Scripts/desktop-real.sh help` describes the options.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+    cat <<'TEXT'
+Scripts/desktop-real.sh [OPTIONS] [PROGRAM ...]
+
+Starts a private message bus with keychain-secret-service, with an encrypted keychain of its own, and lets each program use it: secret-tool, gdbus,
+python (SecretStorage and keyring), git (its helper for libsecret), and seahorse. Without names, all that are installed. The products of a
+build with the package trait SecretService have to exist:
+
+    Scripts/test.sh --traits TPM,Configuration,Etcd,SecretService --scratch-path .build/with-traits -- --filter '^SecretServiceTests'
+
+    --build DIR       the directory of the built programs (default: .build/with-traits/release)
+    --keyring gnome   uses GNOME Keyring instead, which shows that the checks themselves are right
+    --picture FILE    keeps pictures of Seahorse's window, beside each other in one file
+    --keep            keeps the files, and prints their directory
+
+Exits with 0 if every program did all of it, 1 if one did not, and 2 if a program that was named is not installed.
+TEXT
+}
+
+build=.build/with-traits/release keyring=bridge picture='' keeps=false programs=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        help | --help) usage; exit ;;
+        --build) build=${2:?}; shift 2 ;;
+        --keyring) keyring=${2:?}; shift 2 ;;
+        --picture) picture=${2:?}; shift 2 ;;
+        --keep) keeps=true; shift ;;
+        -*) usage >&2; exit 2 ;;
+        *) programs+=("$1"); shift ;;
+    esac
+done
+
+root=$(mktemp -d /tmp/desktop-real.XXXXXX)
+children=()
+finish() {
+    [ ${#children[@]} -eq 0 ] || kill "${children[@]}" 2>/dev/null || true
+    wait 2>/dev/null || true
+    if $keeps; then echo "Files: $root"; else rm -rf "$root"; fi
+}
+trap finish EXIT
+
+failures=0
+current=
+check() {
+    local name=$1; shift
+    if "$@" >>"$root/$current.log" 2>&1; then
+        printf '  %-58s ok\n' "$name"
+    else
+        printf '  %-58s FAILED\n' "$name"
+        tail -n 5 "$root/$current.log" | sed 's/^/    /'
+        failures=$((failures + 1))
+    fi
+}
+is() { [ "$1" = "$2" ] || { echo "expected '$2', got '$1'"; return 1; }; }
+not() { if "$@"; then return 1; fi; }
+wait_for() {
+    local deadline=$((SECONDS + 30))
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $deadline ] || { echo "$* did not happen" >&2; return 1; }
+        sleep 0.1
+    done
+}
+
+# MARK: The session
+
+mkdir -m 700 "$root/home" "$root/run"
+export HOME=$root/home XDG_RUNTIME_DIR=$root/run KEYCHAIN_HOME=$root/home/keychain KEYCHAIN_PINENTRY='' LC_ALL=C.UTF-8
+unset XDG_DATA_HOME XDG_CONFIG_HOME XDG_STATE_HOME DISPLAY WAYLAND_DISPLAY
+mkdir -m 700 "$KEYCHAIN_HOME"
+cat >"$root/bus.conf" <<BUS
+<busconfig><type>session</type><listen>unix:path=$root/run/bus</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
+BUS
+export DBUS_SESSION_BUS_ADDRESS=unix:path=$root/run/bus
+dbus-daemon --config-file="$root/bus.conf" --nofork >"$root/bus.log" 2>&1 &
+children+=($!)
+wait_for test -S "$root/run/bus"
+case $keyring in
+    bridge)
+        [ -x "$build/keychain-secret-service" ] || { echo "$build has no keychain-secret-service: build it, or name another directory with --build" >&2; exit 2; }
+        "$build/keychain-secret-service" >"$root/keyring.log" 2>&1 & ;;
+    gnome) gnome-keyring-daemon --unlock --components=secrets --foreground <<<luggage >"$root/keyring.log" 2>&1 & ;;
+    *) usage >&2; exit 2 ;;
+esac
+children+=($!)
+call() { gdbus call --session --dest "$1" --object-path "$2" --method "$3" "${@:4}"; }
+has_keyring() { call org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner org.freedesktop.secrets | grep true; }
+wait_for has_keyring
+
+# MARK: Programs
+
+# Each has a function that says what is missing, and one that uses it.
+missing_secret_tool() { command -v secret-tool >/dev/null || echo libsecret-tools; }
+use_secret_tool() {
+    local entry=(service mail user ada)
+    store() { printf %s "$1" | secret-tool store --label='Mail of Ada' "${entry[@]}"; }
+    lookup() { is "$(secret-tool lookup "${entry[@]}")" "$1"; }
+    search() { secret-tool search --all user ada | grep -F 'label = Mail of Ada'; }
+    check "stores" store first
+    check "reads" lookup first
+    check "replaces" store second
+    check "reads what has replaced" lookup second
+    check "searches by a part of the attributes" search
+    check "deletes" secret-tool clear "${entry[@]}"
+    check "finds nothing any more" not secret-tool lookup "${entry[@]}"
+}
+
+missing_gdbus() { command -v gdbus >/dev/null || echo libglib2.0-bin; }
+use_gdbus() {
+    local service=/org/freedesktop/secrets
+    look() { gdbus introspect --session --dest org.freedesktop.secrets --object-path $service --recurse | grep "$1"; }
+    search() { is "$(call org.freedesktop.secrets $service org.freedesktop.Secret.Service.SearchItems "$1")" "$2"; }
+    printf secret | secret-tool store --label=Probe probe gdbus
+    check "introspects the collections" look "$service/collection/login"
+    check "searches, and finds nothing" search "{'probe': 'none'}" "(@ao [], @ao [])"
+    check "finds the item of another program" not search "{'probe': 'gdbus'}" "(@ao [], @ao [])"
+    secret-tool clear probe gdbus
+}
+
+missing_python() { /usr/bin/python3 -c 'import secretstorage, keyring' 2>/dev/null || echo 'python3-secretstorage and python3-keyring'; }
+use_python() {
+    # One program for each step, as a login and a later run are.
+    in_python() { /usr/bin/python3 - <<<"$1"; }
+    local keyring_='import keyring; keyring.set_keyring(__import__("keyring.backends.SecretService", fromlist=["x"]).Keyring())'
+    check "keyring stores" in_python "$keyring_; keyring.set_password('mail', 'ada', 'grün')"
+    check "keyring replaces" in_python "$keyring_; keyring.set_password('mail', 'ada', 'blau')"
+    check "keyring reads" in_python "$keyring_; assert keyring.get_password('mail', 'ada') == 'blau'"
+    check "keyring searches without a user" in_python "$keyring_; assert keyring.get_credential('mail', None).username == 'ada'"
+    check "keyring deletes" in_python "$keyring_; keyring.delete_password('mail', 'ada'); assert keyring.get_password('mail', 'ada') is None"
+    local storage='import secretstorage as s; bus = s.dbus_init(); c = s.get_default_collection(bus)'
+    check "SecretStorage stores bytes with a content type" in_python "$storage
+i = c.create_item('Bytes', {'kind': 'raw', 'number': '1'}, bytes(range(256)), content_type='application/octet-stream')
+assert i.get_secret() == bytes(range(256)) and i.get_label() == 'Bytes' and not i.is_locked()"
+    check "SecretStorage searches and reads" in_python "$storage
+i, = c.search_items({'kind': 'raw'})
+assert i.get_secret() == bytes(range(256)) and i.get_attributes()['number'] == '1' and i.get_created() <= i.get_modified()"
+    check "SecretStorage changes label, attributes, and secret" in_python "$storage
+i, = s.search_items(bus, {'kind': 'raw'})
+i.set_label('Other'); i.set_attributes({'kind': 'changed'}); i.set_secret(b'x')
+i, = s.search_items(bus, {'kind': 'changed'})
+assert i.get_label() == 'Other' and i.get_secret() == b'x'"
+    check "SecretStorage deletes" in_python "$storage
+next(c.search_items({'kind': 'changed'})).delete()
+assert not list(c.search_items({'kind': 'changed'}))"
+    check "SecretStorage stores in the collection in memory" in_python "$storage
+m = s.Collection(bus, s.collection.SESSION_COLLECTION)
+i = m.create_item('Short', {'kind': 'memory'}, b'y'); assert i.get_secret() == b'y'; i.delete()"
+}
+
+git_sources=/usr/share/doc/git/contrib/credential/libsecret
+missing_git() {
+    [ -f $git_sources/git-credential-libsecret.c ] && command -v git >/dev/null || { echo 'git with its contrib directory'; return; }
+    pkg-config --exists libsecret-1 glib-2.0 2>/dev/null || echo libsecret-1-dev
+}
+use_git() {
+    local flags entry=$'protocol=https\nhost=git.example.com:8443\npath=repository\n'
+    cp $git_sources/git-credential-libsecret.c "$root"
+    read -ra flags <<<"$(pkg-config --cflags --libs libsecret-1 glib-2.0)"
+    check "the helper builds" "${CC:-cc}" -o "$root/git-credential-libsecret" "$root/git-credential-libsecret.c" "${flags[@]}"
+    credential() { GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=/bin/false git -c credential.useHttpPath=true -c credential.helper="$root/git-credential-libsecret" credential "$1" <<<"$2"; }
+    answer() { is "$(credential fill "$entry" | grep -E '^(username|password)=' | tr '\n' ' ')" "$1"; }
+    check "stores" credential approve "${entry}username=ada"$'\npassword=first\n'
+    check "searches by server and port, and reads" answer "username=ada password=first "
+    check "replaces" credential approve "${entry}username=ada"$'\npassword=second\n'
+    check "reads what has replaced" answer "username=ada password=second "
+    check "deletes" credential reject "${entry}username=ada"$'\npassword=second\n'
+    check "finds nothing any more" not answer "username=ada password=second "
+}
+
+missing_seahorse() {
+    local program packages=()
+    for program in seahorse:seahorse Xvfb:xvfb xdotool:xdotool import:imagemagick; do
+        command -v "${program%:*}" >/dev/null || packages+=("${program#*:}")
+    done
+    echo "${packages[@]}"
+}
+# The mouse clicks where Seahorse 43 draws its buttons, in GTK's own theme. The keyring shows whether that had an effect; pictures are for a person.
+use_seahorse() {
+    for attribute in one two; do printf "secret of $attribute" | secret-tool store --label="Seahorse $attribute" seahorse $attribute; done
+    Xvfb -displayfd 3 -screen 0 1000x700x24 3>"$root/display" >"$root/xvfb.log" 2>&1 &
+    children+=($!)
+    wait_for test -s "$root/display"
+    DISPLAY=:$(cat "$root/display")
+    export DISPLAY GDK_BACKEND=x11 GTK_THEME=Adwaita NO_AT_BRIDGE=1 GSETTINGS_BACKEND=memory
+    seahorse >"$root/seahorse.log" 2>&1 &
+    children+=($!)
+    window() { xdotool search --onlyvisible --name 'Passwords and Keys|Login|Seahorse' | grep .; }
+    # Nothing tells when GTK has drawn something.
+    click() { xdotool mousemove "$1" "$2" click ${3:+--repeat $3} 1; sleep 1.5; }
+    look() { import -window root "$root/seahorse-$1.png"; }
+    has() { secret-tool search --all "$1" "$2" | grep -F "$3"; }
+    check "shows its window" wait_for window
+    sleep 3
+    look list
+    click 250 94 2
+    click 402 183
+    look item
+    click 428 448
+    click 424 288
+    look deleted
+    check "deletes the item that it shows" not has seahorse one 'secret of one'
+    check "leaves the other one" has seahorse two 'secret of two'
+    xdotool key ctrl+n
+    sleep 1.5
+    click 61 205
+    click 348 277
+    xdotool type 'From Seahorse'
+    click 348 316
+    xdotool type 'a new secret'
+    look new
+    click 416 187
+    look stored
+    check "stores an item" has xdg:schema org.gnome.keyring.Note 'secret = a new secret'
+    [ -z "$picture" ] || convert "$root"/seahorse-{list,item,deleted,new,stored}.png -crop 620x540+0+0 +repage +append "$picture"
+    unset DISPLAY
+}
+
+all=(secret-tool gdbus python git seahorse)
+for program in "${programs[@]:-${all[@]}}"; do
+    function=${program//-/_}
+    declare -F "use_$function" >/dev/null || { echo "There is no check for $program." >&2; exit 2; }
+    current=$program
+    echo "$program"
+    missing=$("missing_$function")
+    if [ -n "$missing" ]; then
+        echo "  not installed: $missing"
+        [ ${#programs[@]} -eq 0 ] || exit 2
+        continue
+    fi
+    "use_$function"
+done
+[ $failures -eq 0 ] || { echo "$failures checks failed." >&2; exit 1; }
+echo "All checks passed."
