@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES := Package.swift Sources Tests $(wildcard Benchmarks/Package.swift Benchmarks/Sources Benchmarks/Tests Benchmarks/Consumer/Package.swift Benchmarks/Consumer/Sources Fuzz/Package.swift Fuzz/Targets Examples Bindings/ObjectiveC/Package.swift Bindings/ObjectiveC/Tests)
 
-.PHONY: help demo test check-daemon test-all test-objective-c sanitize build release release-daemon install uninstall install-daemon uninstall-daemon install-secret-service uninstall-secret-service check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
+.PHONY: help demo test check-daemon test-all test-objective-c sanitize build release release-daemon release-secret-service install uninstall install-daemon uninstall-daemon install-secret-service uninstall-secret-service check-c check-install check-examples docs lint format bench compare compare-sync instructions install-peers fuzz sync-planted man completions install-dependencies clean
 
 help:            ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,8 +88,11 @@ bench: release  ## benchmark Valet against an SQLite lookup, fdatasync, and libs
 release-daemon: install-dependencies  ## build `keychaind` as one file that runs without an installed Swift
 	$(SWIFT) build -c release --static-swift-stdlib --product keychaind -Xlinker -s
 
+release-secret-service: install-dependencies  ## build `keychain-secret-service` as one file that runs without an installed Swift
+	@Scripts/install-secret-service.sh build
+
 # The build comes first, so that nothing else runs during the measurement.
-compare: release release-daemon  ## compare Valet with the limits and with other keychains; COMPARE_OPTIONS="--full" adds a million items
+compare: release release-daemon release-secret-service  ## compare Valet with the limits and with other keychains; COMPARE_OPTIONS="--full" adds a million items
 	$(SWIFT) build --package-path Benchmarks -c release
 	Benchmarks/.build/release/Benchmarks compare $(COMPARE_OPTIONS)
 

@@ -8,6 +8,9 @@ package enum Contestant: String, Codable, CaseIterable, Sendable {
     case valet = "Valet"
     case valetCommand = "valet"
     case valetWithDaemon = "Valet with keychaind"
+    case keychainSecretService = "keychain-secret-service"
+    case libsecretWithKeychain = "libsecret with keychain-secret-service"
+    case secretToolWithKeychain = "secret-tool with keychain-secret-service"
     case libsecret
     case secretTool = "secret-tool"
     case pythonKeyring = "python-keyring"
@@ -32,7 +35,9 @@ package enum Contestant: String, Codable, CaseIterable, Sendable {
     package var role: Role {
         switch self {
         case .rawSQLite, .bareAppend, .aesGCM: .limit
-        case .valet, .valetCommand, .valetWithDaemon, .valetSync: .ours
+        case .valet, .valetCommand, .valetWithDaemon, .valetSync, .keychainSecretService, .libsecretWithKeychain,
+            .secretToolWithKeychain:
+            .ours
         case .libsecret, .secretTool, .pythonKeyring, .keyringCommand, .pass, .keePassXC, .gnomeKeyringDaemon,
             .passWithGit, .passWithGcrypt, .gopassWithGit, .keePassXCMerge:
             .peer

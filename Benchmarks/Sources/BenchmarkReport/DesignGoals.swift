@@ -7,7 +7,7 @@ struct DesignGoals {
     let rows: [Row]
     let memory: [MemoryRow]
 
-    var all: [Goal] { reading + writing + forms + atScale + [listing, command] + daemon + memoryGoals }
+    var all: [Goal] { reading + writing + forms + atScale + [listing, command] + daemon + desktop + memoryGoals }
 
     private var reading: [Goal] {
         [
@@ -91,6 +91,24 @@ struct DesignGoals {
             Goal(
                 "get through keychaind, 8 threads", .atLeast, 40_000, unit: "/s",
                 measured: row(.valetWithDaemon, .get, threadCount: 8)?.operationsPerSecond),
+        ]
+    }
+
+    /// The same client, with GNOME Keyring and with ours.
+    private var desktop: [Goal] {
+        let largest = rows.filter { $0.contestant == .libsecretWithKeychain }.map(\.itemCount).max() ?? Self.usualItemCount
+        return [
+            Goal(
+                "libsecret store: gnome-keyring / keychain-secret-service", .atLeast, 10,
+                measured: ratio(median(.libsecret, .setNew), median(.libsecretWithKeychain, .setNew))),
+            Goal(
+                "secret-tool lookup: keychain-secret-service / gnome-keyring", .atMost, 1,
+                measured: ratio(
+                    median(.secretToolWithKeychain, .get, circumstance: .wholeProcess),
+                    median(.secretTool, .get, circumstance: .wholeProcess))),
+            Goal(
+                "keychain-secret-service, search: \(Quantity.grouped(largest)) items / 1,000", .atMost, 2,
+                measured: ratio(median(.libsecretWithKeychain, .contains, itemCount: largest), median(.libsecretWithKeychain, .contains))),
         ]
     }
 

@@ -81,14 +81,17 @@ final class CompareRun {
         }
         attempt(.valetCommand) { try commands.append(ValetCommand(keychainHome: "\(folder.path)/\(Peer.itemCount)/keychain")) }
         var session: SecretServiceSession?
+        var desktop: SecretServiceSession?
         var pass: PassPeer?
         defer {
             pass?.end()
             session?.end()
+            desktop?.end()
         }
         if options.includesPeers {
             session = attempt(.libsecret) { try SecretServiceSession(home: folder.makeFolder("keyring")) }
             if let session { measureLibsecret(session, &commands) }
+            desktop = attempt(.keychainSecretService) { try measureDesktop(&commands) }
             if !findings.rows.contains(where: { $0.contestant == .libsecret }) {
                 for contestant in [Contestant.secretTool, .pythonKeyring, .keyringCommand] {
                     findings.absences.append(Comparison.Absence(contestant, reason: "measured on what libsecret has stored"))
@@ -123,11 +126,34 @@ final class CompareRun {
         commands.append(KeyringCommandPeer(peer: python))
     }
 
-    private func add(_ output: PeerOutput, _ contestant: Contestant) {
-        findings.rows += output.rows(contestant, itemCount: Peer.itemCount)
-        for (owner, kibibytes) in [(contestant, output.memoryKibibytes), (.gnomeKeyringDaemon, output.daemonMemoryKibibytes)] {
+    /// Measures libsecret with our keyring, at the usual size and at the largest one, and leaves the former for whole processes.
+    private func measureDesktop(_ commands: inout [any CommandPeer]) throws -> SecretServiceSession {
+        let keyring = SecretServiceSession.Keyring.keychain(program: try SecretServiceSession.keychainProgram())
+        Program.progress("libsecret with keychain-secret-service, \(Peer.itemCount) items ...")
+        let session = try SecretServiceSession(home: folder.makeFolder("desktop"), keyring)
+        let output = try LibsecretPeer(session: session, directory: folder.path).run()
+        add(output, .libsecretWithKeychain, daemon: .keychainSecretService)
+        try commands.append(SecretToolPeer(session: session, .secretToolWithKeychain))
+        if let largest = options.itemCounts.max(), largest > Peer.itemCount {
+            Program.progress("libsecret with keychain-secret-service, \(largest) items ...")
+            // In memory, because each new item waits for a flush. A list of all items is larger than a message may be.
+            let memory = try ThrowAwayFolder(in: "/dev/shm")
+            defer { memory.remove() }
+            let large = try SecretServiceSession(home: memory.makeFolder("desktop"), keyring)
+            defer { large.end() }
+            let peer = LibsecretPeer(session: large, directory: folder.path, sampleCounts: .init(listings: 0))
+            add(try peer.run(itemCount: largest, timeoutSeconds: 7_200), .libsecretWithKeychain, daemon: .keychainSecretService, largest)
+        }
+        return session
+    }
+
+    private func add(
+        _ output: PeerOutput, _ contestant: Contestant, daemon: Contestant = .gnomeKeyringDaemon, _ itemCount: Int = Peer.itemCount
+    ) {
+        findings.rows += output.rows(contestant, itemCount: itemCount)
+        for (owner, kibibytes) in [(contestant, output.memoryKibibytes), (daemon, output.daemonMemoryKibibytes)] {
             guard let kibibytes else { continue }
-            findings.memory.append(MemoryRow(owner, nil, itemCount: Peer.itemCount, kibibytes: kibibytes))
+            findings.memory.append(MemoryRow(owner, nil, itemCount: itemCount, kibibytes: kibibytes))
         }
     }
 
@@ -152,7 +178,7 @@ final class CompareRun {
         var notes = [
             "Samples are few where one takes long, and with fewer than a hundred p99 is the largest of them.",
             "Limits and Valet in one thread take turns, which costs both what they had in the processor's caches.",
-            "Valet, raw SQLite and append return when the data is on the disk. gnome-keyring and KeePassXC rewrite and flush their whole "
+            "Valet, raw SQLite, append, and keychain-secret-service return when the data is on the disk. gnome-keyring and KeePassXC rewrite and flush their whole "
                 + "file, but not its folder; pass flushes nothing.",
             "pass has a key without a passphrase; KeePassXC's command opens and derives the key of its database at each start.",
         ]

@@ -15,11 +15,12 @@ struct LibsecretPeer {
     var sampleCounts = SampleCounts()
 
     /// Fills the default collection and measures.
-    func run(itemCount: Int = Peer.itemCount) throws -> PeerOutput {
+    func run(itemCount: Int = Peer.itemCount, timeoutSeconds: Double = 300) throws -> PeerOutput {
         let program = try build()
         let counts = [itemCount, sampleCounts.reads, sampleCounts.writes, sampleCounts.listings].map(String.init)
         let output = try Peer.attempt {
-            try Command(program, counts, environment: session.environment, input: FilledValet.value + "\n").output(timeoutSeconds: 300)
+            try Command(program, counts, environment: session.environment, input: FilledValet.value + "\n").output(
+                timeoutSeconds: timeoutSeconds)
         }
         guard let result = PeerOutput(String(decoding: output, as: UTF8.self)) else {
             throw Peer.Unavailable(reason: "its measuring program wrote something else than figures")

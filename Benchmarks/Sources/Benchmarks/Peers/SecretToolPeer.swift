@@ -3,11 +3,12 @@ import BenchmarkReport
 
 /// libsecret's command, with the items from the measurement of libsecret.
 struct SecretToolPeer: CommandPeer {
-    let contestant = Contestant.secretTool
+    let contestant: Contestant
     let sampleCount = 50
     private let session: SecretServiceSession
 
-    init(session: SecretServiceSession) throws {
+    init(session: SecretServiceSession, _ contestant: Contestant = .secretTool) throws {
+        self.contestant = contestant
         try Peer.require(["secret-tool"], packages: "libsecret-tools")
         self.session = session
     }
