@@ -171,7 +171,9 @@ struct SwitchTests {
         #expect(try bus.valet("enable").ending == .exited(0))
         try bus.write("changed", to: Self.unit)
         let status = try bus.valet("status").output
-        #expect(status.contains("\(Self.unit), changed since") && status.contains("\(Self.masks[0]), in place"))
+        #expect(
+            status.contains("\(Self.unit), changed since") && status.contains("\(Self.masks[0]), in place")
+                && status.contains("kwalletrc, in place"))
         let disabled = try bus.valet("disable")
         #expect(disabled.ending == .exited(0) && disabled.output.contains("\(Self.unit) was changed since"), "\(disabled.output)")
         var after = try bus.files()

@@ -43,7 +43,7 @@ struct SecretServiceStatusCommand: ParsableCommand {
         let setup = try KeyringSetup.load(try KeyringPlaces(ProcessEnvironment.variables))
         let bus = try KeyringBus()
         let owner = try bus.owner()
-        let changes = (setup?.changes ?? []).map { Status.Change(path: $0.path, state: setup?.state(of: $0) ?? .undone) }
+        let changes = (setup?.allChanges ?? []).map { Status.Change(path: $0.path, state: setup?.state(of: $0) ?? .undone) }
         if json {
             let keyring = owner.map { Status.Keyring(program: $0.program, process: $0.process, isKeychain: $0.isKeychain) }
             let encoder = JSONEncoder()

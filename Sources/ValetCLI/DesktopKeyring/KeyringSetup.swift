@@ -35,6 +35,8 @@ struct KeyringSetup: Codable {
     private(set) var directories: [String] = []
     private(set) var changes: [Change] = []
     private(set) var wallet: WalletChange?
+    /// The changes of all files.
+    var allChanges: [Change] { changes + (wallet.map { [$0.change] } ?? []) }
 
     init(program: String) {
         version = Self.presentVersion
