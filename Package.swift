@@ -260,7 +260,8 @@ let package = Package(
             dependencies: ["KeychainTesting", "KeychainTestingTraits", "KeychainServices", "Valet"]
         ),
         .testTarget(
-            name: "ValetTests", dependencies: ["Valet", "KeychainServices", "KeychainCore", "KeychainTesting", "KeychainTestingTraits"]
+            name: "ValetTests",
+            dependencies: ["Valet", "KeychainServices", "KeychainCore", "KeychainTesting", "KeychainTestingTraits", "ServedKeychain"]
         ),
         .testTarget(
             name: "ValetConfigurationTests",
@@ -285,9 +286,18 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
+                "ServedKeychain", "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore", "KeychainEngine",
+                "KeychainSystem", "KeychainTestSupport",
+            ]
+        ),
+        // The keychain of a test, directly or through keychaind.
+        .target(
+            name: "ServedKeychain",
+            dependencies: [
                 "keychaind", "KeychainIPC", "KeychainPeers", "KeychainServices", "KeychainTesting", "KeychainTestingTraits", "KeychainCore",
                 "KeychainEngine", "KeychainSystem", "KeychainTestSupport",
-            ]
+            ],
+            path: "Tests/ServedKeychain"
         ),
         .testTarget(
             name: "FaultTests",

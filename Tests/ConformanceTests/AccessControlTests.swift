@@ -3,6 +3,7 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 private typealias Flags = SecAccessControlCreateFlags

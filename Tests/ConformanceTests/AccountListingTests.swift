@@ -4,6 +4,7 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 @Suite("Listing accounts alone gives the same accounts as returning all attributes", .keychain)

@@ -4,6 +4,7 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.

@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 /// An attribute and the class of the item that has it.

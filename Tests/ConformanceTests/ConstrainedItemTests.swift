@@ -4,6 +4,7 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 /// The rows of the table in section 9.3 that find an item with access control.

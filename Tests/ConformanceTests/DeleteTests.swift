@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 // Cases and sections: SecItem-behavior.md in KeychainServices.docc.

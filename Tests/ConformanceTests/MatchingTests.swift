@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 private let composed = "caf\u{e9}"

@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 /// One key with a value that no call accepts.

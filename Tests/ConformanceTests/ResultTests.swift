@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 /// Return keys, and the keys of the resulting dictionary apart from the attributes.

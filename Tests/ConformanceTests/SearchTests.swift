@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 /// A limit, and the number of results from three items.

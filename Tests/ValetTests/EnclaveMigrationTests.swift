@@ -4,10 +4,11 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 @testable import Valet
 
-@Suite("Migrating values with access control", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Migrating values with access control", .keychain(accessGroups: testAccessGroups))
 struct EnclaveMigrationTests {
     private func plainSource() throws -> Valet {
         let source = try valet("source", .whenPasscodeSetThisDeviceOnly)
@@ -168,7 +169,7 @@ struct EnclaveMigrationTests {
 }
 
 /// Other versions of Valet find items by exactly these attributes, so they are written out here and not computed.
-@Suite("Attributes of items with access control", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Attributes of items with access control", .keychain(accessGroups: testAccessGroups))
 struct EnclaveStoredAttributeTests {
     private static let flags: [(SecureEnclaveAccessControl, SecAccessControlCreateFlags)] = [
         (.userPresence, .userPresence), (.devicePasscode, .devicePasscode),

@@ -2,11 +2,12 @@
 import Foundation
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 import Valet
 
 #if !canImport(Darwin)
-@Suite("A Secure Enclave valet", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("A Secure Enclave valet", .keychain(accessGroups: testAccessGroups))
 struct SecureEnclaveValetTests {
     /// The access controls that a passcode satisfies.
     static let releasable: [SecureEnclaveAccessControl] = [.userPresence, .devicePasscode]

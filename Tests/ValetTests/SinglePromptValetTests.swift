@@ -3,10 +3,11 @@
 import Foundation
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 import Valet
 
-@Suite("A single prompt valet", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("A single prompt valet", .keychain(accessGroups: testAccessGroups))
 struct SinglePromptValetTests {
     /// Creates a valet with a unique name, because live instances are shared and keep their authentication.
     private func valet(_ name: String = #function) throws -> SinglePromptSecureEnclaveValet { try singlePromptValet(name) }

@@ -5,6 +5,7 @@ import KeychainEngine
 import KeychainServices
 import KeychainTestSupport
 import KeychainTesting
+import ServedKeychain
 import Testing
 
 #if !canImport(Darwin)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import KeychainServices
-import KeychainTesting
+package import KeychainTesting
 import KeychainTestingTraits
-import Testing
+package import Testing
 
 #if canImport(Darwin)
-typealias KeychainTrait = ConditionTrait
+package typealias KeychainTrait = ConditionTrait
 
 extension Trait where Self == ConditionTrait {
-    static var keychain: Self { .inMemoryKeychain }
-    static func keychain(accessGroups: [String]) -> Self { .inMemoryKeychain }
+    package static var keychain: Self { .inMemoryKeychain }
+    package static func keychain(accessGroups: [String]) -> Self { .inMemoryKeychain }
 }
 #else
 import KeychainCore
@@ -26,12 +26,16 @@ import KeychainTestSupport
 ///
 /// With `KEYCHAIN_TEST_KEYCHAIN=daemon` in the environment of the tests, the calls of a test reach that keychain through keychaind's protocol: the
 /// service runs in the process of the tests, so that a test can damage the store, lock it, and answer prompts as without it.
-struct KeychainTrait: TestTrait, SuiteTrait, TestScoping {
-    let accessGroups: [String]
+package struct KeychainTrait: TestTrait, SuiteTrait, TestScoping {
+    private let accessGroups: [String]
 
-    var isRecursive: Bool { true }
+    package init(accessGroups: [String]) {
+        self.accessGroups = accessGroups
+    }
 
-    func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
+    package var isRecursive: Bool { true }
+
+    package func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
         let keychain = try InMemoryKeychain(accessGroups: accessGroups)
         guard ServedKeychain.isUsed else { return try await keychain.perform(function) }
         let served = try ServedKeychain(keychain.keychain)
@@ -42,13 +46,13 @@ struct KeychainTrait: TestTrait, SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == KeychainTrait {
-    static var keychain: Self { Self(accessGroups: []) }
-    static func keychain(accessGroups: [String]) -> Self { Self(accessGroups: accessGroups) }
+    package static var keychain: Self { Self(accessGroups: []) }
+    package static func keychain(accessGroups: [String]) -> Self { Self(accessGroups: accessGroups) }
 }
 
 extension InMemoryKeychain {
     /// Runs `body` in the scope of this keychain, through keychaind's protocol where `KeychainTrait` does.
-    func performAsTested<Result>(_ body: () throws -> Result) throws -> Result {
+    package func performAsTested<Result>(_ body: () throws -> Result) throws -> Result {
         guard ServedKeychain.isUsed else { return try perform(body) }
         let served = try ServedKeychain(keychain)
         return try perform { try CurrentKeychain.with(served.client, body) }
