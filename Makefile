@@ -14,8 +14,8 @@ demo: install-dependencies  ## build `valet` (a few minutes the first time), the
 test: install-dependencies  ## build and run the tests: about 4 minutes to build the first time, about 1 minute to run
 	@Scripts/test.sh
 
-check-daemon: test  ## run `make test`, and the tests of Keychain Services once more, through keychaind's protocol
-	@bash -c '. Scripts/build-options.sh && KEYCHAIN_TEST_KEYCHAIN=daemon exec $(SWIFT) test --skip-build "$${build_options[@]}" --filter "^ConformanceTests\."'
+check-daemon: test  ## run `make test`, and the tests of Keychain Services and of Valet once more, through keychaind's protocol
+	@bash -c '. Scripts/build-options.sh && KEYCHAIN_TEST_KEYCHAIN=daemon exec $(SWIFT) test --skip-build "$${build_options[@]}" --filter "^(ConformanceTests|ValetTests)\."'
 
 # The build with traits has a scratch path of its own, so that neither build replaces the other.
 test-all: check-daemon  ## run `make test`, then everything at full scale with all traits, Objective-C, C, examples, and sanitizers: more than an hour

@@ -2,11 +2,12 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 @testable import Valet
 
-@Suite("Access to the keychain", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Access to the keychain", .keychain(accessGroups: testAccessGroups))
 struct AccessTests {
     @Test("The canary is written once and is a plain item of the valet")
     func canary() throws {
@@ -83,7 +84,7 @@ struct UnreachableKeychainTests {
 #endif
 
 #if !canImport(Darwin)
-@Suite("A valet while the keychain is locked", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("A valet while the keychain is locked", .keychain(accessGroups: testAccessGroups))
 struct LockTests {
     private static let states: [KeychainSession.State] = [.unlocked, .locked, .neverUnlocked]
 

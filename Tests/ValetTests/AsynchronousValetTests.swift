@@ -5,6 +5,7 @@ import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
 import Synchronization
+import ServedKeychain
 import Testing
 import Valet
 
@@ -85,7 +86,7 @@ private final class Gate: Sendable {
     }
 }
 
-@Suite("Asynchronous forms", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
+@Suite("Asynchronous forms", .keychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
 struct AsynchronousValetTests {
     private let vault = Valet.valet(with: "asynchronous", accessibility: .whenUnlocked)
 
@@ -214,7 +215,7 @@ struct AsynchronousValetTests {
     }
 }
 
-@Suite("Renewing an expired value", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
+@Suite("Renewing an expired value", .keychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
 struct RefreshTests {
     private struct ServerDown: Error {}
 

@@ -4,11 +4,12 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 @testable import Valet
 
 /// FaultTests has the tests with files and several processes.
-@Suite("A stream of changes", .inMemoryKeychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
+@Suite("A stream of changes", .keychain(accessGroups: testAccessGroups), .timeLimit(.minutes(10)))
 struct ChangeTests {
     private let vault = Valet.valet(with: "changes", accessibility: .whenUnlocked)
 

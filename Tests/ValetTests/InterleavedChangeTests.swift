@@ -3,11 +3,12 @@ import KeychainCore
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Synchronization
 import Testing
 import Valet
 
-@Suite("Changes of the same item by others", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Changes of the same item by others", .keychain(accessGroups: testAccessGroups))
 struct InterleavedChangeTests {
     @Test(
         "A value is stored although the item is removed before each update and added before each add",

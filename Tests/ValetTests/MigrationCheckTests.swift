@@ -2,10 +2,11 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 import Valet
 
-@Suite("Checks before a migration", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Checks before a migration", .keychain(accessGroups: testAccessGroups))
 struct MigrationCheckTests {
     static let invalidQueries: [(String, SendableQuery)] = [
         ("empty", SendableQuery([:])),

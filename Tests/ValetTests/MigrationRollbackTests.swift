@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 
 @testable import Valet
@@ -9,7 +10,7 @@ import Testing
 /// Changes by another program between two steps of a migration.
 ///
 /// These tests perform the steps one by one.
-@Suite("Rollback of a migration", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Rollback of a migration", .keychain(accessGroups: testAccessGroups))
 struct MigrationRollbackTests {
     @Test("An original that changed since it was read is kept, and its copy is removed")
     func originalChanged() throws {

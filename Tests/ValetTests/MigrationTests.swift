@@ -2,6 +2,7 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 import Valet
 
@@ -24,7 +25,7 @@ struct MigratableKeyValuePairTests {
     }
 }
 
-@Suite("Migrations", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Migrations", .keychain(accessGroups: testAccessGroups))
 struct MigrationTests {
     private struct Stopped: Error {}
 
@@ -226,7 +227,7 @@ struct MigrationTests {
 #if !canImport(Darwin)
 import KeychainTesting
 
-@Suite("Migrations with a damaged item", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Migrations with a damaged item", .keychain(accessGroups: testAccessGroups))
 struct DamagedItemMigrationTests {
     /// The part of the item with the account "b" that cannot be read.
     enum Damage: CaseIterable {

@@ -7,12 +7,13 @@ import Foundation
 import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 import Valet
 
 
 /// The examples that readers of Valet 4's introduction copy, word for word.
-@Suite("Examples for users of Valet 4", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Examples for users of Valet 4", .keychain(accessGroups: testAccessGroups))
 struct ReadmeExamplesTests {
     @Test("Basic initialization; reading and writing")
     func basics() throws {
@@ -153,7 +154,7 @@ struct ReadmeExamplesTests {
 }
 
 /// Code written for Valet 4.3, where methods throw untyped errors, and for 5.1, where they throw `KeychainError`.
-@Suite("Source compatibility", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Source compatibility", .keychain(accessGroups: testAccessGroups))
 struct SourceCompatibilityTests {
     /// As users of 4.3 write it, where every method `throws` and errors arrive as `any Error`.
     private func untyped(_ valet: Valet) throws -> String {

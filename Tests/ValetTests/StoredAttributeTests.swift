@@ -2,11 +2,12 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 import Valet
 
 /// Other versions of Valet find items by exactly these attributes, so they are written out here and not computed.
-@Suite("Attributes of items that a valet stores", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Attributes of items that a valet stores", .keychain(accessGroups: testAccessGroups))
 struct StoredAttributeTests {
     static let standardServices: [(Accessibility, String)] = [
         (.whenUnlocked, "VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked"),
@@ -108,7 +109,7 @@ struct StoredAttributeTests {
     }
 }
 
-@Suite("Values stored with a withdrawn accessibility", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Values stored with a withdrawn accessibility", .keychain(accessGroups: testAccessGroups))
 struct WithdrawnAccessibilityTests {
     /// A value of an earlier version, and the valet that it belongs to.
     struct Legacy: Sendable {

@@ -5,6 +5,7 @@ import KeychainServices
 import KeychainTesting
 import KeychainTestingTraits
 import Synchronization
+import ServedKeychain
 import Testing
 import Valet
 
@@ -22,7 +23,7 @@ extension ValetKey<String> {
     fileprivate static let text = ValetKey("text")
 }
 
-@Suite("Typed keys", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Typed keys", .keychain(accessGroups: testAccessGroups))
 struct TypedValueTests {
     private let credentials = Credentials(user: "Skroob", token: "12345", scopes: ["air", "shield"])
     private let vault = Valet.valet(with: "typed", accessibility: .whenUnlocked)
@@ -326,7 +327,7 @@ struct TypedValueTests {
     }
 }
 
-@Suite("A failure says why", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("A failure says why", .keychain(accessGroups: testAccessGroups))
 struct ValetFailureTests {
     private let vault = Valet.valet(with: "reasons", accessibility: .whenUnlocked)
 

@@ -2,10 +2,11 @@
 import Foundation
 import KeychainServices
 import KeychainTestingTraits
+import ServedKeychain
 import Testing
 import Valet
 
-@Suite("Values", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Values", .keychain(accessGroups: testAccessGroups))
 struct ValueTests {
     static let makers: [@Sendable () throws -> Valet] = [
         { try valet() },
@@ -163,7 +164,7 @@ struct ValueTests {
     }
 }
 
-@Suite("Concurrent access", .inMemoryKeychain(accessGroups: testAccessGroups))
+@Suite("Concurrent access", .keychain(accessGroups: testAccessGroups))
 struct ConcurrencyTests {
     @Test("Concurrent writes of one key all succeed, and one of the values is stored completely")
     func oneKey() async throws {
