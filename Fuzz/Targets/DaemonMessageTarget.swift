@@ -34,9 +34,15 @@ final class DaemonMessageTarget: FuzzTarget {
                     storeID: Identifier128(high: 1, low: 2), keybag: [1, 2], keybagGeneration: 3,
                     deviceSecret: SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4)))),
             .insertRows([row]), .unlockAtLogin(user: 1, SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4))),
+            .places(account: "a", services: ["b", "c"]),
         ]
+        let place = ItemPlace(accessGroup: "a", service: "b", accessibility: .always, isSynchronizable: true)
+        var survey = ItemSurvey()
+        survey.accounts = [place: ["Skroob"]]
+        survey.internetPasswordCounts = [Array("a".utf8): 1]
         let replies: [Reply] = [
-            .done, .identified(.credential, accessGroups: ["a"]), .keptKeychain(.inUse, storeID: nil), .path("/a"),
+            .done, .identified(.credential, accessGroups: ["a"]), .keptKeychain(.inUse, storeID: nil), .path("/a"), .survey(survey),
+            .places([place]),
             .rows([row], isLast: true),
             .items([
                 KeychainItem(
