@@ -53,12 +53,24 @@ final class ActivatingBus: TestBus {
 
     /// Runs `valet secret-service`.
     func valet(_ arguments: String...) throws -> (ending: ChildProcess.Ending, output: String) {
-        try run(["secret-service"] + arguments)
+        try run(try BuiltProgram.path(of: "valet"), ["secret-service"] + arguments)
     }
 
-    private func run(_ arguments: [String]) throws -> (ending: ChildProcess.Ending, output: String) {
-        let child = try ChildProcess(
-            "/bin/sh", ["-c", "exec \"$0\" \"$@\" 2>&1", try BuiltProgram.path(of: "valet")] + arguments, environment: environment)
+    /// Runs `valet secret-service enable` of another installation, whose keyring never becomes the keyring.
+    func enableBrokenInstallation() throws -> (ending: ChildProcess.Ending, output: String) {
+        let directory = home + "/broken"
+        // By other processes: a child of this one that has a file open for writing would keep it from being executed.
+        let setUp = """
+            mkdir -p "$1" && cp "$2" "$1/valet" && printf '#!/bin/sh\n[ "$1" = --check ]\n' > "$1/keychain-secret-service" &&
+                chmod 755 "$1/keychain-secret-service"
+            """
+        try #require(
+            try ChildProcess.run("/bin/sh", ["-c", setUp, "sh", directory, try BuiltProgram.path(of: "valet")]).ending == .exited(0))
+        return try run(directory + "/valet", ["secret-service", "enable"])
+    }
+
+    private func run(_ valet: String, _ arguments: [String]) throws -> (ending: ChildProcess.Ending, output: String) {
+        let child = try ChildProcess("/bin/sh", ["-c", "exec \"$0\" \"$@\" 2>&1", valet] + arguments, environment: environment)
         child.closeInput()
         let output = try child.readToEnd()
         return (try child.waitUntilEnded(), output)

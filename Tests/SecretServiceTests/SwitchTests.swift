@@ -182,6 +182,48 @@ struct SwitchTests {
         #expect(try bus.valet("disable").ending == .exited(1))
     }
 
+    @Test("If another attempt fails, the setup before it stays, and can be undone")
+    func failedRepetition() throws {
+        let bus = try ActivatingBus()
+        try bus.write("[Unit]\n", to: Self.masks[1])
+        let before = try bus.files()
+        #expect(try bus.valet("enable").ending == .exited(0))
+        let enabled = try bus.files()
+        let item = try bus.client().createItem(["a": "b"], "secret")
+        let failed = try bus.enableBrokenInstallation()
+        #expect(failed.ending == .exited(3) && failed.output.contains("before"), "\(failed.output)")
+        #expect(try bus.files() == enabled)
+        #expect(try bus.client().search([:]).unlocked == [item])
+        #expect(try bus.valet("disable").ending == .exited(0))
+        #expect(try bus.files() == before && bus.keyringProcess() == nil)
+    }
+
+    @Test("Without the record of an earlier setup, its files do not count as those of the person")
+    func lostRecord() throws {
+        let bus = try ActivatingBus()
+        #expect(try bus.valet("enable").ending == .exited(0))
+        try FileManager.default.removeItem(atPath: bus.home + "/.local/state/keychain/secret-service.json")
+        #expect(try bus.valet("enable").ending == .exited(0))
+        #expect(try bus.valet("disable").ending == .exited(0))
+        let files = try bus.files()
+        #expect(files[Self.activation] == nil && files[Self.unit] == nil)
+    }
+
+    @Test("What was in the place of a file that was changed since stays in the record")
+    func keptContent() throws {
+        let bus = try ActivatingBus()
+        try bus.write("[Unit]\nDescription=mine\n", to: Self.masks[1])
+        #expect(try bus.valet("enable").ending == .exited(0))
+        try FileManager.default.removeItem(atPath: "\(bus.home)/\(Self.masks[1])")
+        try bus.write("[Unit]\nDescription=newer\n", to: Self.masks[1])
+        let disabled = try bus.valet("disable")
+        let record = bus.home + "/.local/state/keychain/secret-service.json"
+        #expect(disabled.ending == .exited(0) && disabled.output.contains(record), "\(disabled.output)")
+        #expect(try bus.files()[Self.masks[1]]?.contains("newer") == true && bus.files()[Self.activation] == nil)
+        let kept = try String(contentsOfFile: record, encoding: .utf8)
+        #expect(kept.contains(Data("[Unit]\nDescription=mine\n".utf8).base64EncodedString()))
+    }
+
     @Test(
         "One setting of KWallet is changed, and the other lines are kept",
         arguments: [

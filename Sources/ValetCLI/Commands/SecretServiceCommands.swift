@@ -95,7 +95,7 @@ struct SecretServiceDisableCommand: ParsableCommand {
             """)
 
     func run() throws {
-        // Without a bus, there is no keyring to end.
+        // Without a bus, for example over SSH, the files are put back nevertheless.
         let lines = try KeyringSwitch.disable(try KeyringPlaces(ProcessEnvironment.variables), bus: try? KeyringBus())
         try StandardOutput.write(lines, afterAction: "the keychain is not the keyring any more")
     }

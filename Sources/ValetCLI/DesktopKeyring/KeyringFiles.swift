@@ -10,7 +10,7 @@ struct KeyringPlaces {
     private static let unitName = "\(KeyringProgram.name).service"
     private static let formerUnitNames = ["gnome-keyring-daemon.service", "gnome-keyring-daemon.socket"]
     private static let autostartName = "gnome-keyring-secrets.desktop"
-    private static let note = "# Written by `valet secret-service enable`. `valet secret-service disable` removes it.\n"
+    fileprivate static let note = "# Written by `valet secret-service enable`. `valet secret-service disable` removes it.\n"
     /// The variables by which a keychain is found: the session of the bus may lack what is set here.
     private static let keychainVariables = ["KEYCHAIN_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"]
 
@@ -138,6 +138,11 @@ enum FileContent: Codable, Equatable {
         } catch {
             throw CommandFailure(error)
         }
+    }
+
+    /// Whether `enable` has written the file.
+    var isWrittenBySetup: Bool {
+        if case .file(let data) = self { data.starts(with: KeyringPlaces.note.utf8) } else { false }
     }
 
     private var isFile: Bool { if case .file = self { true } else { false } }

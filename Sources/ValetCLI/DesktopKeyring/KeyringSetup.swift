@@ -5,12 +5,13 @@ import KeychainSystem
 
 /// What `valet secret-service enable` has changed, so that `disable` can undo exactly that.
 ///
-/// Each change is recorded before it is made: after a crash, `disable` finds either the former or the new content in its place.
+/// Each change is recorded before it is made: after a crash, `disable` finds either the former content in its place, or one that `enable` has written.
 struct KeyringSetup: Codable {
     struct Change: Codable {
         let path: String
         let former: FileContent
-        let written: FileContent
+        /// What `enable` has written, each time that it was used: the last one may not have reached the file.
+        let written: [FileContent]
     }
 
     /// The change of KWallet's settings: if other programs change them too, only this setting is put back.
@@ -24,6 +25,7 @@ struct KeyringSetup: Codable {
         case inPlace = "in place"
         case undone
         case changedSince = "changed since"
+        case unreadable = "cannot be read"
     }
 
     private static let presentVersion = 1
@@ -79,23 +81,37 @@ struct KeyringSetup: Codable {
 
     // MARK: Changes
 
-    /// Makes all changes for the program; those of an earlier setup stay recorded with what was there before them.
-    mutating func apply(_ places: KeyringPlaces, disablesWallet: Bool) throws(CommandFailure) {
+    /// Makes all changes for the program, and returns whether a file has another content now.
+    ///
+    /// Those of an earlier setup stay recorded with what was there before them.
+    mutating func apply(_ places: KeyringPlaces, disablesWallet: Bool) throws(CommandFailure) -> Bool {
         if disablesWallet { try disableWallet(places) }
-        for file in try places.files(for: KeyringProgram(path: program)) { try put(file.content, at: file.path, places) }
+        var isChanged = false
+        for file in try places.files(for: KeyringProgram(path: program)) where try put(file.content, at: file.path, places) {
+            isChanged = true
+        }
+        return isChanged
     }
 
-    private mutating func put(_ content: FileContent, at path: String, _ places: KeyringPlaces) throws(CommandFailure) {
+    /// Returns whether the file had another content.
+    private mutating func put(_ content: FileContent, at path: String, _ places: KeyringPlaces) throws(CommandFailure) -> Bool {
         let present = try FileContent(at: path)
-        var former = present
+        // A file of an earlier setup whose record was lost.
+        var former = present.isWrittenBySetup ? .absent : present
+        var written = [content]
         if let index = changes.firstIndex(where: { $0.path == path }) {
             let earlier = changes.remove(at: index)
-            if present == earlier.written { former = earlier.former }
+            if earlier.written.contains(present) {
+                former = earlier.former
+                written = earlier.written.filter { $0 != content } + written
+            }
         }
-        changes.append(Change(path: path, former: former, written: content))
+        changes.append(Change(path: path, former: former, written: written))
         try save(places)
+        guard present != content else { return false }
         try makeDirectory(FileSystem.parent(of: path), places)
         try content.write(to: path)
+        return true
     }
 
     private mutating func disableWallet(_ places: KeyringPlaces) throws(CommandFailure) {
@@ -103,11 +119,11 @@ struct KeyringSetup: Codable {
         let formerSetting = settings.isEnabled
         settings.isEnabled = Self.disabled
         let change = Change(
-            path: places.wallet, former: try FileContent(at: places.wallet), written: .file(Data(settings.text.utf8)))
+            path: places.wallet, former: try FileContent(at: places.wallet), written: [.file(Data(settings.text.utf8))])
         wallet = WalletChange(change: change, formerSetting: formerSetting)
         try save(places)
         try makeDirectory(FileSystem.parent(of: places.wallet), places)
-        try change.written.write(to: places.wallet)
+        for content in change.written { try content.write(to: places.wallet) }
     }
 
     /// The settings; nil if there is a file that these rules do not fit.
@@ -130,36 +146,72 @@ struct KeyringSetup: Codable {
     // MARK: Undoing
 
     func state(of change: Change) -> ChangeState {
-        guard let present = try? FileContent(at: change.path) else { return .changedSince }
-        return present == change.written ? .inPlace : present == change.former ? .undone : .changedSince
+        guard let present = try? FileContent(at: change.path) else { return .unreadable }
+        return Self.state(of: change, present)
     }
 
-    /// Puts back what was there; returns the paths that were changed since, which stay as they are.
-    func undo(_ places: KeyringPlaces) throws(CommandFailure) -> [String] {
-        var leftAlone: [String] = []
+    private static func state(of change: Change, _ present: FileContent) -> ChangeState {
+        change.written.contains(present) ? .inPlace : present == change.former ? .undone : .changedSince
+    }
+
+    /// Puts back what was there; returns the changes whose files have another content since, and stay as they are.
+    ///
+    /// Nothing is put back if one of the files cannot be read.
+    func undo() throws(CommandFailure) -> [Change] {
+        var leftAlone: [Change] = []
+        var inPlace: [Change] = []
         for change in changes.reversed() {
-            switch state(of: change) {
-            case .inPlace: try change.former.write(to: change.path)
-            case .undone: break
-            case .changedSince: leftAlone.append(change.path)
+            switch Self.state(of: change, try FileContent(at: change.path)) {
+            case .inPlace: inPlace.append(change)
+            case .changedSince: leftAlone.append(change)
+            case .undone, .unreadable: break
             }
         }
+        for change in inPlace { try change.former.write(to: change.path) }
         if let wallet { try undo(wallet) }
         // A directory that has other files by now stays.
         for directory in directories.reversed() { try? FileSystem.removeDirectory(directory) }
-        try FileContent.absent.write(to: places.record)
         return leftAlone
+    }
+
+    /// Removes the record, or keeps in it what was in the place of files that were left alone: nothing else has it.
+    func forget(_ places: KeyringPlaces, keeping leftAlone: [Change]) throws(CommandFailure) {
+        let kept = leftAlone.filter { $0.former != .absent }
+        guard !kept.isEmpty else { return try FileContent.absent.write(to: places.record) }
+        var setup = KeyringSetup(program: program)
+        setup.changes = kept
+        try setup.save(places)
     }
 
     private func undo(_ wallet: WalletChange) throws(CommandFailure) {
         let path = wallet.change.path
-        switch state(of: wallet.change) {
+        switch Self.state(of: wallet.change, try FileContent(at: path)) {
         case .inPlace: try wallet.change.former.write(to: path)
-        case .undone: break
+        case .undone, .unreadable: break
         case .changedSince:
             guard var settings = try Self.walletSettings(path), settings.isEnabled == Self.disabled else { return }
             settings.isEnabled = wallet.formerSetting
             try FileContent.file(Data(settings.text.utf8)).write(to: path)
         }
+    }
+
+    // MARK: Another attempt
+
+    /// The files as they are before another `enable`, which a failure of that puts back.
+    struct Snapshot {
+        fileprivate let setup: KeyringSetup
+        fileprivate let files: [(path: String, content: FileContent)]
+    }
+
+    /// Returns what a failed attempt for the program has to put back.
+    func snapshot(_ places: KeyringPlaces, for program: KeyringProgram) throws(CommandFailure) -> Snapshot {
+        var files: [(path: String, content: FileContent)] = []
+        for path in try places.files(for: program).map(\.path) + [places.wallet] { files.append((path, try FileContent(at: path))) }
+        return Snapshot(setup: self, files: files)
+    }
+
+    static func restore(_ snapshot: Snapshot, _ places: KeyringPlaces) throws(CommandFailure) {
+        for file in snapshot.files where try FileContent(at: file.path) != file.content { try file.content.write(to: file.path) }
+        try snapshot.setup.save(places)
     }
 }

@@ -28,8 +28,9 @@ struct KeyringSwitch {
             }
             // The import may have taken a while.
             former.owner = try bus.owner()
+            if let other = former.owner, other != present { throw Self.refusal(other) }
         }
-        try change(setup?.with(program: program.path) ?? KeyringSetup(program: program.path), ending: former.owner, program)
+        try change(setup, ending: former.owner, program)
         return lines + ["\(program.path) is the keyring of this session now, and of the next ones."]
     }
 
@@ -87,17 +88,20 @@ struct KeyringSwitch {
         try SecretServiceSource(collection: nil, unlocks: true, bus: []).unlockCollections(of: service)
     }
 
-    /// Writes the files and takes the name; puts everything back on failure.
-    private func change(_ setup: KeyringSetup, ending owner: KeyringBus.Owner?, _ program: KeyringProgram) throws(CommandFailure) {
-        var setup = setup
+    /// Writes the files and takes the name; puts everything back on failure, also an earlier setup.
+    private func change(_ earlier: KeyringSetup?, ending owner: KeyringBus.Owner?, _ program: KeyringProgram) throws(CommandFailure) {
+        var setup = earlier?.with(program: program.path) ?? KeyringSetup(program: program.path)
+        let snapshot = try earlier?.snapshot(places, for: program)
+        var hasEndedOther = false
         var walletIsThere = FileSystem.exists(places.wallet)
         for name in Self.walletNames where !walletIsThere { walletIsThere = try bus.canStart(name) }
         do throws(CommandFailure) {
-            try setup.apply(places, disablesWallet: walletIsThere)
+            let isChanged = try setup.apply(places, disablesWallet: walletIsThere)
             try requireSearch(of: FileSystem.parent(of: places.activation))
             try bus.reload()
-            // The program of another installation has the same items.
-            if let present = try bus.owner(), !present.isProgram(program.path), present == owner || present.isKeychain {
+            // The program of another installation has the same items, and one that runs already may have been started for another keychain.
+            if let present = try bus.owner(), present == owner || present.isKeychain && (isChanged || !present.isProgram(program.path)) {
+                hasEndedOther = !present.isKeychain
                 try bus.end(present)
             }
             try bus.startKeyring()
@@ -107,12 +111,32 @@ struct KeyringSwitch {
             }
             try KeyringProbe(bus.otherClient()).run()
         } catch {
-            _ = try? setup.undo(places)
+            let isPutBack = putBack(setup, snapshot)
             try? bus.reload()
-            if let present = try? bus.owner(), present.isProgram(program.path) { try? bus.end(present) }
-            throw CommandFailure(
-                error.status, "the keychain did not become the keyring: \(error.problem)",
-                advice: "All files were put back. The former keyring starts with the next program that needs it.")
+            if snapshot == nil, let present = try? bus.owner(), present.isProgram(program.path) { try? bus.end(present) }
+            let advice =
+                !isPutBack
+                ? "Not all files could be put back: run `valet secret-service disable`."
+                : snapshot != nil
+                    ? "The setup is the one that was there before."
+                    : "All files were put back. The former keyring starts with the next program that needs it"
+                        + (hasEndedOther ? ", and asks for its password." : ".")
+            throw CommandFailure(error.status, "the keychain did not become the keyring: \(error.problem)", advice: advice)
+        }
+    }
+
+    /// Returns whether everything was put back: what an earlier setup has written, or what was there before the first one.
+    private func putBack(_ setup: KeyringSetup, _ snapshot: KeyringSetup.Snapshot?) -> Bool {
+        do throws(CommandFailure) {
+            if let snapshot {
+                try KeyringSetup.restore(snapshot, places)
+                return true
+            }
+            let leftAlone = try setup.undo()
+            try setup.forget(places, keeping: leftAlone)
+            return leftAlone.isEmpty
+        } catch {
+            return false
         }
     }
 
@@ -132,20 +156,28 @@ struct KeyringSwitch {
 
     // MARK: Disabling
 
-    /// Undoes `enable`, and returns what was done.
+    /// Undoes `enable`, and returns what was done; the bus is nil if it cannot be reached.
+    ///
+    /// The record goes last, so that the command can be repeated after a failure.
     static func disable(_ places: KeyringPlaces, bus: KeyringBus?) throws(CommandFailure) -> [String] {
         guard let setup = try KeyringSetup.load(places) else {
             throw CommandFailure(
                 .notFound, "`valet secret-service enable` has not set anything up",
                 advice: "`valet secret-service status` shows the keyring.")
         }
-        let leftAlone = try setup.undo(places)
+        let leftAlone = try setup.undo()
         // Before the program ends: the bus would start it again.
         try bus?.reload()
-        if let bus, let owner = try bus.owner(), owner.isProgram(setup.program) { try bus.end(owner) }
-        return leftAlone.map { "\($0) was changed since, and stays as it is." } + [
-            "The former keyring starts with the next program that needs it. What was stored meanwhile stays in the keychain."
-        ]
+        if let bus, let owner = try bus.owner(), owner.isProgram(setup.program) || owner.isKeychain { try bus.end(owner) }
+        try setup.forget(places, keeping: leftAlone)
+        let next =
+            bus == nil
+            ? "No bus of a session can be reached. If a session runs, its keyring stays until the session ends."
+            : "The former keyring starts with the next program that needs it."
+        return leftAlone.map { change in
+            "\(change.path) was changed since, and stays as it is."
+                + (change.former == .absent ? "" : " What was there before is kept in \(places.record).")
+        } + ["\(next) What was stored meanwhile stays in the keychain."]
     }
 }
 
@@ -184,10 +216,14 @@ struct KeyringProbe {
             "\(Self.service)/aliases/default", "Collection", "CreateItem", [properties, secret, .number(0)], "a{sv}(oayays)b"
         ).first?.text
         guard let item, item != "/" else { throw .malformed }
-        let found = try call(Self.service, "Service", "SearchItems", [attributes], "a{ss}").first?.texts
-        let read = try call(item, "Item", "GetSecret", [session], "o").first?.list?.dropFirst(2).first?.bytes
+        let isSame = Result { () throws(DBusFailure) in
+            let found = try call(Self.service, "Service", "SearchItems", [attributes], "a{ss}").first?.texts
+            let read = try call(item, "Item", "GetSecret", [session], "o").first?.list?.dropFirst(2).first?.bytes
+            return found == [item] && read == Array(value.utf8)
+        }
+        // Also if it was not found, or could not be read.
         _ = try call(item, "Item", "Delete", [], "")
-        return found == [item] && read == Array(value.utf8)
+        return try isSame.get()
     }
 
     private func call(
