@@ -77,7 +77,19 @@ case $command in
         build
         prove
         failed=0
-        for target in $(targets); do fuzz "$target" -max_total_time="${FUZZ_SECONDS:-3}" || failed=1; done
+        running=()
+        finish() {
+            local process
+            for process in "${running[@]}"; do wait "$process" || failed=1; done
+            running=()
+        }
+        # Two at a time: each uses one processor.
+        for target in $(targets); do
+            fuzz "$target" -max_total_time="${FUZZ_SECONDS:-3}" &
+            running+=($!)
+            [ ${#running[@]} -lt 2 ] || finish
+        done
+        finish
         exit $failed
         ;;
     keep)
