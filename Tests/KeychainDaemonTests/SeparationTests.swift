@@ -10,7 +10,8 @@ import Testing
 /// Everything runs in one mount namespace with a user database of its own.
 @Suite("keychaind separates programs", .blocking, .requiresSetuidPrograms)
 struct SeparationTests {
-    @Test("A program with a group of its own is identified, and other programs of the user are not", arguments: Attempt.all)
+    @Test(
+        "A program with a group of its own is identified, and other programs of the user are not", .requiresStrace, arguments: Attempt.all)
     func identity(_ attempt: Attempt) throws {
         let machine = try Machine()
         let program = attempt.isProgramWithGroup ? machine.programWithGroup : machine.plainProgram
@@ -137,6 +138,13 @@ struct SeparationTests {
             Attempt(
                 "the program with the group, in a user namespace", isProgramWithGroup: true, isIdentified: false,
                 wrapper: ["/usr/bin/unshare", "-Ur"]),
+            Attempt(
+                "the program with the group, traced from its start", isProgramWithGroup: true, isIdentified: false,
+                wrapper: ["/usr/bin/strace", "-o", "/dev/null", "-f"]),
+            // The dynamic linker ignores the variable, so no code of the user runs with the group.
+            Attempt(
+                "the program with the group, with a library to load before its own", isProgramWithGroup: true, isIdentified: true,
+                wrapper: ["/usr/bin/env", "LD_PRELOAD=/nowhere/library.so"]),
             Attempt(
                 "the program with the group, through the dynamic linker", isProgramWithGroup: true, isIdentified: false,
                 wrapper: ["/lib64/ld-linux-x86-64.so.2"]),

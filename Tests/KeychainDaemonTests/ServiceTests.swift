@@ -288,6 +288,19 @@ struct KeychaindTests {
         #expect(try service.client().value(of: "b") == "2")
     }
 
+    @Test("After a restart, as after a boot, the keychain is locked until it is unlocked", arguments: [SIGTERM, SIGKILL])
+    func lockedAfterRestart(signal: Int32) throws {
+        let service = try SpawnedService { keychain in try keychain.setPasscode(Passcode(text: "swordfish"), autoLock: .never) }
+        let client = service.client()
+        try client.unlock(Passcode(text: "swordfish"), autoLock: .never)
+        try client.set("a", "1")
+        _ = try service.restart(with: signal)
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try client.value(of: "a") }
+        #expect(try client.sessionStatus().state == .neverUnlocked)
+        try client.unlock(Passcode(text: "swordfish"), autoLock: .never)
+        #expect(try client.value(of: "a") == "1")
+    }
+
     @Test("Without it every call fails at once, and nothing else is used instead")
     func absent() throws {
         try withTemporaryDirectory { directory in
