@@ -174,6 +174,22 @@ struct DaemonKeychainTests {
         }
     }
 
+    @Test("The automatic lock counts from the last use by any program, and by the clock of keychaind")
+    func automaticLock() throws {
+        let keychain = try InMemoryKeychain()
+        try keychain.setPasscode("swordfish")
+        let service = try InProcessService(keychain.keychain)
+        let (client, other) = (service.client(), service.client())
+        try client.set("a", "1")
+        try client.unlock(Passcode(text: "swordfish"), autoLock: .after(seconds: 60))
+        for _ in 0..<3 {
+            keychain.clock.advance(by: .seconds(59))
+            #expect(try other.value(of: "a") == "1")
+        }
+        keychain.clock.advance(by: .seconds(61))
+        #expect(throws: KeychainFailure(.interactionNotAllowed, "")) { try client.value(of: "a") }
+    }
+
     @Test("A context keeps what a person has entered for the calls of its program, until it is invalidated")
     func contexts() throws {
         let keychain = try InMemoryKeychain()
