@@ -42,7 +42,7 @@ final class KeychainUse {
 struct IdentifiedProgram: Sendable {
     let identity: PeerIdentity
     let entitlements: Entitlements
-    /// Those of the other programs.
+    /// What root has registered, for this program and for others.
     var registrations = ProgramRegistrations()
 
     /// Whether the program finds the items of an access group, if it declares the group.

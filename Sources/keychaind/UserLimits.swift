@@ -23,7 +23,7 @@ final class UserLimits: Sendable {
         switch call {
         case .copyMatching(let request): request.limit == 1 ? searchesForOne : searchesForSeveral
         case .survey: searchesForSeveral
-        // For hints, which are not worth a wait.
+        // They are few, and wait for no search for several items.
         case .places: searchesForOne
         default: nil
         }

@@ -209,7 +209,7 @@ struct SwitchTests {
         #expect(files[Self.activation] == nil && files[Self.unit] == nil)
     }
 
-    @Test("What was in the place of a file that was changed since stays in the record")
+    @Test("What was in the place of a file that was changed since stays in a file, and nothing is set up any more")
     func keptContent() throws {
         let bus = try ActivatingBus()
         try bus.write("[Unit]\nDescription=mine\n", to: Self.masks[1])
@@ -217,10 +217,11 @@ struct SwitchTests {
         try FileManager.default.removeItem(atPath: "\(bus.home)/\(Self.masks[1])")
         try bus.write("[Unit]\nDescription=newer\n", to: Self.masks[1])
         let disabled = try bus.valet("disable")
-        let record = bus.home + "/.local/state/keychain/secret-service.json"
+        let record = bus.home + "/.local/state/keychain/secret-service-kept-1.json"
         #expect(disabled.ending == .exited(0) && disabled.output.contains(record), "\(disabled.output)")
         #expect(try bus.files()[Self.masks[1]]?.contains("newer") == true && bus.files()[Self.activation] == nil)
         let kept = try String(contentsOfFile: record, encoding: .utf8)
+        #expect(try bus.valet("disable").ending == .exited(1))
         #expect(kept.contains(Data("[Unit]\nDescription=mine\n".utf8).base64EncodedString()))
     }
 

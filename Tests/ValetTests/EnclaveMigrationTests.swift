@@ -3,7 +3,6 @@
 import Foundation
 import KeychainServices
 import KeychainTesting
-import KeychainTestingTraits
 import ServedKeychain
 import Testing
 @testable import Valet

@@ -2,7 +2,6 @@
 import KeychainCore
 import KeychainServices
 import KeychainTesting
-import KeychainTestingTraits
 import ServedKeychain
 import Synchronization
 import Testing

@@ -6,7 +6,6 @@
 import Foundation
 import KeychainServices
 import KeychainTesting
-import KeychainTestingTraits
 import ServedKeychain
 import Testing
 import Valet

@@ -2,7 +2,6 @@
 #if !canImport(Darwin)
 import Foundation
 import KeychainTesting
-import KeychainTestingTraits
 import ServedKeychain
 import Testing
 import Valet

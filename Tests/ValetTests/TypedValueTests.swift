@@ -3,7 +3,6 @@
 import Foundation
 import KeychainServices
 import KeychainTesting
-import KeychainTestingTraits
 import Synchronization
 import ServedKeychain
 import Testing

@@ -35,6 +35,13 @@ struct KeyringPlaces {
 
     /// The record of what was changed.
     var record: String { state + "/keychain/secret-service.json" }
+    /// A file that is not there yet.
+    var unusedPathForKeptContents: String {
+        var number = 1
+        func path() -> String { "\(state)/keychain/secret-service-kept-\(number).json" }
+        while FileSystem.exists(path()) { number += 1 }
+        return path()
+    }
     var wallet: String { configuration + "/kwalletrc" }
     var activation: String { "\(data)/dbus-1/services/\(KeyringBus.serviceName).service" }
 
@@ -129,6 +136,8 @@ enum FileContent: Codable, Equatable {
                 // The bytes of a file are replaced atomically, and keep its permissions.
                 if present?.kind == .symbolicLink || self == .absent || !isFile { try FileSystem.unlink(path) }
                 if case .link(let target) = self { try FileSystem.createSymbolicLink(path, to: target) }
+                // The record that names the file is removed later.
+                if !isFile { try FileSystem.flush(FileSystem.parent(of: path)) }
             } catch {
                 throw FileSystem.creationFailure(error, in: FileSystem.parent(of: path))
             }

@@ -65,18 +65,20 @@ struct KeyringSetup: Codable {
         return setup
     }
 
-    private func save(_ places: KeyringPlaces) throws(CommandFailure) {
+    private func save(_ places: KeyringPlaces) throws(CommandFailure) { try save(to: places.record) }
+
+    private func save(to path: String) throws(CommandFailure) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(self) else {
             throw CommandFailure(KeychainFailure(.internal, "the record of the changes cannot be encoded"))
         }
         do throws(KeychainFailure) {
-            try PrivateDirectory.make(FileSystem.parent(of: places.record))
+            try PrivateDirectory.make(FileSystem.parent(of: path))
         } catch {
             throw CommandFailure(error)
         }
-        try FileContent.file(data).write(to: places.record)
+        try FileContent.file(data).write(to: path)
     }
 
     // MARK: Changes
@@ -118,12 +120,12 @@ struct KeyringSetup: Codable {
         guard var settings = try Self.walletSettings(places.wallet), settings.isEnabled != Self.disabled else { return }
         let formerSetting = settings.isEnabled
         settings.isEnabled = Self.disabled
-        let change = Change(
-            path: places.wallet, former: try FileContent(at: places.wallet), written: [.file(Data(settings.text.utf8))])
+        let content = FileContent.file(Data(settings.text.utf8))
+        let change = Change(path: places.wallet, former: try FileContent(at: places.wallet), written: [content])
         wallet = WalletChange(change: change, formerSetting: formerSetting)
         try save(places)
         try makeDirectory(FileSystem.parent(of: places.wallet), places)
-        for content in change.written { try content.write(to: places.wallet) }
+        try content.write(to: places.wallet)
     }
 
     /// The settings; nil if there is a file that these rules do not fit.
@@ -174,13 +176,21 @@ struct KeyringSetup: Codable {
         return leftAlone
     }
 
-    /// Removes the record, or keeps in it what was in the place of files that were left alone: nothing else has it.
-    func forget(_ places: KeyringPlaces, keeping leftAlone: [Change]) throws(CommandFailure) {
-        let kept = leftAlone.filter { $0.former != .absent }
-        guard !kept.isEmpty else { return try FileContent.absent.write(to: places.record) }
-        var setup = KeyringSetup(program: program)
-        setup.changes = kept
-        try setup.save(places)
+    /// Removes the record, and keeps what was in the place of files that were left alone in a file beside it: nothing else has it.
+    ///
+    /// Returns the path of that file; nil if there is nothing to keep.
+    func forget(_ places: KeyringPlaces, keeping leftAlone: [Change]) throws(CommandFailure) -> String? {
+        var kept = KeyringSetup(program: program)
+        kept.changes = leftAlone.filter { $0.former != .absent }
+        var path: String?
+        if !kept.changes.isEmpty {
+            // One of an earlier time stays.
+            let free = places.unusedPathForKeptContents
+            try kept.save(to: free)
+            path = free
+        }
+        try FileContent.absent.write(to: places.record)
+        return path
     }
 
     private func undo(_ wallet: WalletChange) throws(CommandFailure) {

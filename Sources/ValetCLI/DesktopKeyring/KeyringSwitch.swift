@@ -115,12 +115,15 @@ struct KeyringSwitch {
             try? bus.reload()
             if snapshot == nil, let present = try? bus.owner(), present.isProgram(program.path) { try? bus.end(present) }
             let advice =
-                !isPutBack
-                ? "Not all files could be put back: run `valet secret-service disable`."
-                : snapshot != nil
-                    ? "The setup is the one that was there before."
-                    : "All files were put back. The former keyring starts with the next program that needs it"
-                        + (hasEndedOther ? ", and asks for its password." : ".")
+                if !isPutBack {
+                    "Not all files could be put back: run `valet secret-service disable`."
+                } else if snapshot != nil {
+                    "The setup is the one that was there before."
+                } else if hasEndedOther {
+                    "All files were put back. The former keyring starts with the next program that needs it, and asks for its password."
+                } else {
+                    "All files were put back. The former keyring starts with the next program that needs it."
+                }
             throw CommandFailure(error.status, "the keychain did not become the keyring: \(error.problem)", advice: advice)
         }
     }
@@ -132,9 +135,10 @@ struct KeyringSwitch {
                 try KeyringSetup.restore(snapshot, places)
                 return true
             }
-            let leftAlone = try setup.undo()
-            try setup.forget(places, keeping: leftAlone)
-            return leftAlone.isEmpty
+            // With the record, `disable` can put back the others.
+            guard try setup.undo().isEmpty else { return false }
+            _ = try setup.forget(places, keeping: [])
+            return true
         } catch {
             return false
         }
@@ -169,15 +173,15 @@ struct KeyringSwitch {
         // Before the program ends: the bus would start it again.
         try bus?.reload()
         if let bus, let owner = try bus.owner(), owner.isProgram(setup.program) || owner.isKeychain { try bus.end(owner) }
-        try setup.forget(places, keeping: leftAlone)
+        let kept = try setup.forget(places, keeping: leftAlone)
         let next =
             bus == nil
             ? "No bus of a session can be reached. If a session runs, its keyring stays until the session ends."
             : "The former keyring starts with the next program that needs it."
-        return leftAlone.map { change in
-            "\(change.path) was changed since, and stays as it is."
-                + (change.former == .absent ? "" : " What was there before is kept in \(places.record).")
-        } + ["\(next) What was stored meanwhile stays in the keychain."]
+        return leftAlone.map { "\($0.path) was changed since, and stays as it is." }
+            + (kept.map { ["What was there before is kept in \($0)."] } ?? []) + [
+                "\(next) What was stored meanwhile stays in the keychain."
+            ]
     }
 }
 
