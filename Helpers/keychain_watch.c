@@ -54,6 +54,8 @@ struct watch {
     // Of a call to the bus or to keychaind. The system waits for five seconds before it sleeps.
     int64_t timeout_milliseconds;
     sd_bus *bus;
+    // The connection that is logind.
+    char login_connection[largest_path_byte_count];
     // Tells keychaind that this program runs.
     int keychaind;
     // Delays the sleep of the system; -1 if it is not held.
@@ -273,11 +275,20 @@ static void perform_requests(struct watch *watch) {
 
 // MARK: Signals
 
+// Whether a signal is from a connection. A match does not say so: the bus delivers each signal that any program sends to this connection, and sd-bus
+// does not know which connection has a name.
+static bool is_from(sd_bus_message *message, const char *connection) {
+    const char *sender = sd_bus_message_get_sender(message);
+    return sender != NULL && strcmp(sender, connection) == 0;
+}
+
 static int note_signal(sd_bus_message *message, void *context, sd_bus_error *error) {
     (void)error;
     struct watch *watch = context;
     const char *path = sd_bus_message_get_path(message);
-    if (sd_bus_message_is_signal(message, "org.freedesktop.DBus", "NameOwnerChanged")) {
+    bool is_of_bus = sd_bus_message_is_signal(message, "org.freedesktop.DBus", "NameOwnerChanged");
+    if (!is_from(message, is_of_bus ? "org.freedesktop.DBus" : watch->login_connection)) return 0;
+    if (is_of_bus) {
         // Whatever logind has reported may have changed meanwhile. A call of this program may start logind, which has reported nothing before.
         const char *former = NULL;
         watch->is_changed = true;
@@ -308,6 +319,17 @@ static void subscribe(struct watch *watch) {
         int result = sd_bus_add_match(watch->bus, NULL, matches[index], note_signal, watch);
         if (result < 0) fail("the message bus refuses a match: %s", strerror(-result));
     }
+}
+
+// Notes which connection is logind, before its signals are read.
+static void find_logind(struct watch *watch) {
+    sd_bus_creds *owner = NULL;
+    const char *name = NULL;
+    int result = sd_bus_get_name_creds(watch->bus, login_name, SD_BUS_CREDS_UNIQUE_NAME, &owner);
+    if (result >= 0) result = sd_bus_creds_get_unique_name(owner, &name);
+    if (result < 0 || strlen(name) >= sizeof(watch->login_connection)) fail("logind is not on the message bus");
+    strcpy(watch->login_connection, name);
+    sd_bus_creds_unref(owner);
 }
 
 // Makes the system wait before it sleeps, until the inhibitor is closed. Without the right to do that, for which logind asks polkit, keychains
@@ -405,6 +427,8 @@ int main(int argc, char **argv) {
     inhibit_sleep(&watch);
     watch.is_changed = watch.locks_all = true;
     perform_round(&watch);
+    // By now a call has started it, if it did not run. If it is another one later, this program ends.
+    find_logind(&watch);
     // After logind has answered: if it does not, this program ends and is started again, and keychaind must not take that for a watcher.
     announce(&watch);
     sd_notify(0, "READY=1");

@@ -52,6 +52,19 @@ struct SessionWatchTests {
         }
     }
 
+    @Test("What another program says in the name of logind or of the bus locks nothing, and does not end the watcher")
+    func forgedSignals() throws {
+        let machine = try WatchedMachine()
+        try machine.logind("add", "c1", Self.user, "wayland")
+        let watch = try machine.startWatch()
+        try machine.logind("forge", "\(watch.processID)", "c1")
+        try machine.settle()
+        #expect(try machine.isUnlocked())
+        #expect(try machine.logind("inhibitors") == "1")
+        try machine.logind("lock", "c1")
+        #expect(machine.isLockedSoon())
+    }
+
     @Test("The keychain is locked before the system sleeps, which waits for it")
     func sleep() throws {
         let machine = try WatchedMachine()

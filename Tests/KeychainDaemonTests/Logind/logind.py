@@ -13,6 +13,7 @@ Starts both, prints the address of the bus, and performs a command for each line
     lock SESSION              asks it to lock
     sleep true|false          announces that the system will sleep, or has slept
     inhibitors                prints their number
+    forge PROCESS SESSION     sends a process what logind and the bus send, as a program that is neither
     settle PROCESS            waits until a process has handled all messages before
     end                       ends logind
 """
@@ -23,6 +24,7 @@ import sys
 import time
 
 import dbus
+import dbus.lowlevel
 
 PR_SET_PDEATHSIG = 1
 LOGIND, ROOT = "org.freedesktop.login1", "/org/freedesktop/login1"
@@ -34,14 +36,30 @@ def end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def settle(bus, process):
-    """Pings the connection of a process, which it may not have made yet."""
+def connection(bus, process):
+    """Returns the connection of a process, which it may not have made yet."""
     while True:
         for name in bus.list_names():
             if name.startswith(":") and name != bus.get_unique_name() and process == connected_process(bus, name):
-                bus.call_blocking(name, "/", "org.freedesktop.DBus.Peer", "Ping", "", ())
-                return
+                return name
         time.sleep(0.01)
+
+
+def settle(bus, process):
+    bus.call_blocking(connection(bus, process), "/", "org.freedesktop.DBus.Peer", "Ping", "", ())
+
+
+def forge(bus, process, session):
+    """The bus delivers signals with a destination, whatever the receiver has subscribed to."""
+    for path, interface, member, signature, arguments in [
+        (ROOT, MANAGER, "PrepareForSleep", "b", [True]), (session, SESSION, "Lock", "", []),
+        ("/org/freedesktop/DBus", "org.freedesktop.DBus", "NameOwnerChanged", "sss", [LOGIND, ":1.1", ""]),
+    ]:
+        message = dbus.lowlevel.SignalMessage(path, interface, member)
+        message.set_destination(connection(bus, process))
+        message.append(*arguments, signature=signature)
+        bus.send_message(message)
+    bus.flush()
 
 
 def connected_process(bus, name):
@@ -98,6 +116,8 @@ try:
             manager.EmitSignal(MANAGER, "PrepareForSleep", "b", [arguments[0] == "true"], dbus_interface=MOCK)
         elif command == "inhibitors":
             answer = str(len(manager.ListInhibitors(dbus_interface=MANAGER)))
+        elif command == "forge":
+            forge(bus, int(arguments[0]), f"{ROOT}/session/{arguments[1]}")
         elif command == "settle":
             settle(bus, int(arguments[0]))
         elif command == "end":
