@@ -145,7 +145,8 @@ let package = Package(
             ]
         ),
         .executableTarget(
-            name: "keychain-secret-service", dependencies: ["SecretService", "KeychainSystem", "KeychainEngine", "KeychainCore"]),
+            name: "keychain-secret-service",
+            dependencies: ["SecretService", "KeychainSystem", "KeychainEngine", "KeychainIPC", "KeychainCore"]),
         .target(
             name: "KeychainSync",
             dependencies: [

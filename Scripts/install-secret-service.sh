@@ -32,6 +32,19 @@ if [ ! -w "$place" ] && [ "$(id -u)" -ne 0 ]; then
     as_owner=(sudo)
 fi
 
+registration=$destination/etc/keychain/entitlements.d/secret-service.entitlements
+# A program in a directory of a user is no program of root, and keychaind gives it no items that the user's other programs cannot read.
+is_of_root() { [ -n "$destination" ] || [ ${#as_owner[@]} -ne 0 ] || [ "$(id -u)" -eq 0 ]; }
+
+# Registers the program with keychaind, whether that is installed or not.
+register() {
+    if is_of_root; then
+        sed -e "s|@PREFIX@|$prefix|" Scripts/secret-service.entitlements.in | "${as_owner[@]}" install -D -m 644 /dev/stdin "$registration"
+    else
+        echo "Every program of yours can use the items of the keyring: only a program that root has installed keeps them apart."
+    fi
+}
+
 build() { swift build "${swift_options[@]}" --product keychain-secret-service; }
 
 case ${1:-} in
@@ -39,10 +52,12 @@ case ${1:-} in
     install)
         build
         "${as_owner[@]}" install -D -m 755 "$(swift build "${swift_options[@]}" --show-bin-path)/keychain-secret-service" "$target"
+        register
         echo "Installed $target. \`valet secret-service enable\` makes the keychain your keyring."
         ;;
     uninstall)
         "${as_owner[@]}" rm -f "$target"
+        if is_of_root; then "${as_owner[@]}" rm -f "$registration"; fi
         echo "Removed $target. Users who have made it their keyring run \`valet secret-service disable\`."
         ;;
     *) echo "Usage: Scripts/install-secret-service.sh build|install|uninstall" >&2; exit 2 ;;

@@ -1490,6 +1490,7 @@ def ipc_vectors():
         "a survey": (144, plain),
         "places of an account": (145, plain + text("Skroob") + optional(listed([text("VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked"), text("")]))),
         "all places of an account": (145, plain + text("Skroob") + optional(None)),
+        "a question about a process": (146, plain + u32(4711)),
         "a changed login password": (81, plain + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {

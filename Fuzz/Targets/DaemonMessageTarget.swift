@@ -34,7 +34,7 @@ final class DaemonMessageTarget: FuzzTarget {
                     storeID: Identifier128(high: 1, low: 2), keybag: [1, 2], keybagGeneration: 3,
                     deviceSecret: SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4)))),
             .insertRows([row]), .unlockAtLogin(user: 1, SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4))),
-            .places(account: "a", services: ["b", "c"]),
+            .places(account: "a", services: ["b", "c"]), .identify(process: 1),
         ]
         let place = ItemPlace(accessGroup: "a", service: "b", accessibility: .always, isSynchronizable: true)
         var survey = ItemSurvey()

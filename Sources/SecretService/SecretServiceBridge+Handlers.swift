@@ -65,7 +65,7 @@ extension SecretServiceBridge {
             call: { message, context, error in
                 unsafe SecretServiceBridge.handle(context, error) { bridge throws(BusError) in
                     guard let message = unsafe message else { return 0 }
-                    return try bridge.perform(unsafe BusMessage(message)) ? 1 : 0
+                    return try bridge.perform(unsafe BusMessage(message), .until(nanoseconds: ConsentRequest.endNanoseconds)) ? 1 : 0
                 }
             },
             get: { path, _, property, reply, context, error in
@@ -133,10 +133,11 @@ extension SecretServiceBridge {
         }
     }
 
-    /// Performs a method; returns false if the object has none of that name.
-    private func perform(_ message: BusMessage) throws(BusError) -> Bool {
+    /// Performs a method, or keeps it until a person has decided; returns false if the object has none of that name.
+    func perform(_ message: BusMessage, _ patience: Patience) throws(BusError) -> Bool {
         let object = try object(at: message.path)
         guard object.interface == message.interface else { return false }
+        if try hold(message, on: object, patience) { return true }
         switch object {
         case .service: return try performService(message)
         case .collection(let collection): return try perform(message, on: collection)

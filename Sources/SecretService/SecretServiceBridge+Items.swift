@@ -7,11 +7,12 @@ extension SecretServiceBridge {
     func perform(_ message: BusMessage, on collection: Collection) throws(BusError) -> Bool {
         switch message.member {
         case "Delete":
-            try delete(collection)
+            try delete(collection, for: message.sender)
             try message.reply { reply throws(BusError) in try reply.append(path: ObjectPath.none) }
         case "SearchItems":
             let lookup = try message.readAttributes()
-            let numbers = try BusError.converting { () throws(KeychainFailure) in try collection.search(lookup) }
+            let found = try BusError.converting { () throws(KeychainFailure) in try collection.search(lookup) }
+            let numbers = try visible(found, in: collection, to: message.sender, searching: lookup).map(\.number)
             try message.reply { reply throws(BusError) in
                 try reply.append(paths: numbers.map { ObjectPath.item(collection: collection.name, $0).text })
             }
@@ -21,9 +22,10 @@ extension SecretServiceBridge {
         return true
     }
 
-    private func delete(_ collection: Collection) throws(BusError) {
+    private func delete(_ collection: Collection, for connection: String) throws(BusError) {
         guard collection.isPersistent else { throw .notSupported("the collection \"\(collection.name)\" cannot be deleted") }
         try requireUnlocked(collection)
+        try requireMayUseAll(in: collection, connection)
         let numbers = try BusError.converting { () throws(KeychainFailure) in
             let numbers = try collection.numbers()
             try collections.remove(collection)
@@ -70,8 +72,11 @@ extension SecretServiceBridge {
         let secret = try sessions.decrypt(try message.readSecret(), of: message.sender)
         let replaces = try message.readBoolean()
         try requireUnlocked(collection)
+        let owner = try owner(of: lookup, in: collection, message.sender)
         let stored = try BusError.converting { () throws(KeychainFailure) in
-            try collection.store(lookup, label: label, secret, replaces: replaces)
+            try collection.store(lookup, label: label, secret, replaces: replaces, owner: owner) { other throws(KeychainFailure) in
+                try mayChange(other, in: collection, message.sender)
+            }
         }
         noteOwnWrite()
         emitItem(stored.isNew ? "ItemCreated" : "ItemChanged", collection, stored.number)

@@ -18,7 +18,8 @@ extension SecretServiceBridge {
     private func appendProperty(_ name: String, of collection: Collection, to reply: BusMessage) throws(BusError) {
         switch name {
         case "Items":
-            let numbers = try BusError.converting { () throws(KeychainFailure) in try collection.numbers() }
+            let all = try BusError.converting { () throws(KeychainFailure) in try collection.numbers() }
+            let numbers = try visible(all, in: collection, to: reply.destination).map(\.number).sorted()
             try reply.append(paths: numbers.map { ObjectPath.item(collection: collection.name, $0).text })
         case "Label": try reply.append(collection.label)
         case "Locked": try reply.append(try isLocked(collection))
@@ -29,6 +30,7 @@ extension SecretServiceBridge {
     }
 
     private func appendProperty(_ name: String, of number: UInt64, in collection: Collection, to reply: BusMessage) throws(BusError) {
+        if !reply.destination.isEmpty { try requireVisible(number, in: collection, to: reply.destination) }
         // An item is never locked while its collection is unlocked: programs unlock the collection, and expect that to be enough.
         if name == "Locked" { return try reply.append(try isLocked(collection)) }
         let (item, dates) = try BusError.converting { () throws(KeychainFailure) in try collection.storage.description(of: number) }
@@ -54,6 +56,7 @@ extension SecretServiceBridge {
         case .item(let collection, let number):
             let change = try itemChange(name, from: value)
             try requireUnlocked(collection)
+            try requireMayUse(number, in: collection, value.sender)
             try BusError.converting { () throws(KeychainFailure) in try collection.change(number, change) }
             noteItemChanged(collection, number, name, "Modified")
             if name == "Attributes" { noteChange(of: "Type", at: .item(collection: collection.name, number), Interface.item) }

@@ -67,12 +67,15 @@ extension SecretServiceBridge {
 
     private func searchItems(_ message: BusMessage) throws(BusError) {
         let lookup = try message.readAttributes()
-        var found: [(collection: Collection, number: UInt64)] = []
-        try BusError.converting { () throws(KeychainFailure) in
-            for collection in try collections.all() { found += try collection.search(lookup).map { (collection, $0) } }
+        var found: [(collection: Collection, number: UInt64, rank: Int)] = []
+        for collection in try BusError.converting({ () throws(KeychainFailure) in try collections.all() }) {
+            let numbers = try BusError.converting { () throws(KeychainFailure) in try collection.search(lookup) }
+            found += try visible(numbers, in: collection, to: message.sender, searching: lookup).map {
+                (collection, $0.number, $0.visibility.rawValue)
+            }
         }
-        // Numbers ascend with the time of the creation.
-        found.sort { $0.number < $1.number }
+        // Those that the program may use come first: many take the first one. Numbers ascend with the time of the creation.
+        found.sort { ($0.rank, $0.number) < ($1.rank, $1.number) }
         var unlocked: [String] = []
         var locked: [String] = []
         for item in found {
@@ -147,10 +150,11 @@ extension SecretServiceBridge {
         for path in paths {
             do throws(BusError) {
                 guard case .item(let collection, let number) = try object(at: path) else { continue }
+                try requireMayUse(number, in: collection, message.sender)
                 found.append((path, try secret(of: number, in: collection, session, message.sender)))
             } catch {
                 // Any other failure is that of the whole call: a caller must not take the item for one without a secret.
-                guard error == .isLocked || error.isNoObject else { throw error }
+                guard error == .isLocked || error == .isForeign || error.isNoObject else { throw error }
             }
         }
         try message.reply { reply throws(BusError) in

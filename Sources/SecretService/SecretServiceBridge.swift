@@ -37,6 +37,9 @@ package final class SecretServiceBridge {
     let collections: CollectionList
     var sessions = Sessions()
     let prompts: Prompts
+    let consents: Consents<HeldMessage>
+    /// Nil if every program may use every item.
+    let rights: AccessRights?
     private let inbox: Inbox
     private var pendingChanges: [PropertyChange] = []
     private var isPending: Set<PropertyChange> = []
@@ -62,15 +65,23 @@ package final class SecretServiceBridge {
 
     /// Connects to the bus of the session.
     ///
-    /// `prompter` makes the program that asks for the passcode, which stops when the descriptor can be read.
+    /// - Parameters:
+    ///   - keychain: The keychain that is served.
+    ///   - mode: How programs share their items; another mode than `open` needs a keychain that gives the items to no other program.
+    ///   - identification: Tells the programs on the bus apart; nil: they are not told apart.
+    ///   - prompter: Makes the program that asks a person, which stops when the descriptor can be read.
+    /// - Throws: `.notAvailable` if the bus cannot be reached, and the errors of opening the keychain.
     package init(
-        _ keychain: any ServedKeychain, prompter: @escaping @Sendable (FileDescriptor) -> any PresencePrompter
+        _ keychain: any ServedKeychain, _ mode: AccessMode, _ identification: (any ProgramIdentifying)?,
+        prompter: @escaping @Sendable (FileDescriptor) -> any PresencePrompter & ConsentPrompter
     ) throws(KeychainFailure) {
         bus = try Bus()
         inbox = try Inbox()
         self.keychain = keychain
         collections = CollectionList(keychain)
-        prompts = Prompts(Unlocker(session: keychain, inbox: inbox, prompter: prompter))
+        prompts = Prompts(Unlocker(session: keychain, inbox: inbox) { prompter($0) })
+        consents = Consents(inbox) { prompter($0) }
+        rights = mode == .open ? nil : identification.map { AccessRights(mode, keychain, $0) }
         announcedLock = try keychain.sessionStatus().state != .unlocked
     }
 
@@ -97,10 +108,11 @@ package final class SecretServiceBridge {
                 handle(event)
             }
             readCollectionsIfDue()
+            endExpiredCalls()
             announceChanges()
             // Handling an event may have queued messages.
             guard try !bus.process() else { continue }
-            try bus.wait(for: inbox.descriptor, milliseconds: millisecondsUntilRead)
+            try bus.wait(for: inbox.descriptor, milliseconds: millisecondsUntilDue)
         }
     }
 
@@ -142,6 +154,7 @@ package final class SecretServiceBridge {
         switch event {
         case .changed:
             announceLock()
+            rights?.forgetGrants()
             unreadSince = unreadSince ?? MonotonicClock.nowNanoseconds()
         case .indexed(let name, let generation, let index):
             readCollections.remove(name)
@@ -150,6 +163,7 @@ package final class SecretServiceBridge {
             // First the change of the lock, so that a program that waits for the prompt finds it.
             announceLock()
             for completion in prompts.endAfterDialog(isUnlocked: isUnlocked) { complete(completion) }
+        case .answered(let dialog, let isAllowed): continueCalls(afterDialog: dialog, isAllowed: isAllowed)
         case .stop: break
         }
     }
@@ -169,10 +183,10 @@ package final class SecretServiceBridge {
         unreadSince.map { min(max($0, lastOwnWrite &+ Self.quietNanoseconds), $0 &+ Self.longestDelayNanoseconds) }
     }
 
-    private var millisecondsUntilRead: Int64 {
-        guard let readTime else { return -1 }
+    private var millisecondsUntilDue: Int64 {
+        guard let due = [readTime, consents.firstEndNanoseconds].compactMap(\.self).min() else { return -1 }
         let now = MonotonicClock.nowNanoseconds()
-        return readTime > now ? Int64((readTime - now) / 1_000_000) + 1 : 0
+        return due > now ? Int64((due - now) / 1_000_000) + 1 : 0
     }
 
     private func readCollectionsIfDue() {
@@ -255,6 +269,8 @@ package final class SecretServiceBridge {
     func removeAll(of owner: String) {
         sessions.closeAll(of: owner)
         prompts.removeAll(of: owner)
+        consents.removeAll(of: owner)
+        rights?.removeAll(of: owner)
     }
 }
 #endif

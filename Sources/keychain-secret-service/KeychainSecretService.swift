@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import KeychainCore
 internal import KeychainEngine
+internal import KeychainIPC
 internal import KeychainSystem
 internal import SecretService
 
 /// The program `keychain-secret-service`: the keychain as the keyring of a desktop, on the message bus of the session.
 ///
 /// With `--import` it copies the items of the present keyring into the keychain instead, and with `--check` it only finds out whether the
-/// keychain can be a keyring now.
+/// keychain can be a keyring now. `--access` prints how programs share their items, and what a person has allowed them; `--revoke` takes that back
+/// from a program.
 ///
 /// It ends with status 1 if another program is the keyring, and if the bus is lost; with status 69 (EX_UNAVAILABLE) in a build without the
 /// package trait `SecretService`: a program that the bus has started must not let its callers wait.
@@ -22,7 +24,9 @@ enum KeychainSecretService {
             case (1, _): try serve()
             case (2, "--import"): try importItems()
             case (2, "--check"): try check()
-            default: fail("usage: keychain-secret-service [--import | --check]", status: 64)
+            case (2, "--access"): try printAccess()
+            case (3, "--revoke"): try GrantStorage(try DefaultKeychain.current()).revoke(ProcessArguments.text(at: 2) ?? "")
+            default: fail("usage: keychain-secret-service [--import | --check | --access | --revoke <program>]", status: 64)
             }
         } catch {
             fail("keychain-secret-service: \(error.reason)", status: 1)
@@ -50,12 +54,33 @@ enum KeychainSecretService {
         }
     }
 
+    /// The group that only programs of root's registration have.
+    private static let registeredGroup = "group:secret-service"
+
+    /// What tells programs apart: keychaind, where it keeps the keychain, and gives the items of this program to no other one.
+    ///
+    /// Otherwise other programs of the user can read the items without the bus, and rights on the bus would pretend.
+    private static func identification(_ keychain: any Keychain) throws(KeychainFailure) -> DaemonKeychain? {
+        guard let kept = try (keychain as? UserKeychain)?.keptKeychain() else { return nil }
+        return try kept.identity().accessGroups.contains(where: registeredGroup.hasSameBytes) ? kept : nil
+    }
+
+    /// Prints the mode, and a line for each grant; the fields have tabs between them.
+    private static func printAccess() throws(KeychainFailure) {
+        let keychain = try DefaultKeychain.current()
+        let mode = try identification(keychain) == nil ? AccessMode.open : try .configured()
+        let lines = ["mode\t\(mode.rawValue)"] + (try GrantStorage(keychain).list().map { "grant\t\($0.program)\t\($0.owner)" })
+        try? FileDescriptor.standardOutput.writeAll(lines.map { $0 + "\n" }.joined().utf8)
+    }
+
     private static func serve() throws(KeychainFailure) {
         let configuration = try KeychainConfiguration.fromEnvironment()
         guard let keychain = try DefaultKeychain.current() as? any SecretServiceBridge.ServedKeychain else {
             throw KeychainFailure(.unimplemented, "this keychain cannot be a keyring")
         }
-        let bridge = try SecretServiceBridge(keychain) { interruption in
+        let identification = try identification(keychain)
+        let mode = identification == nil ? AccessMode.open : try .configured()
+        let bridge = try SecretServiceBridge(keychain, mode, identification) { interruption in
             SystemPresencePrompter(configuration.pinentry, environment: configuration.promptEnvironment, interruption: interruption)
         }
         let stop = bridge.stop
@@ -70,3 +95,7 @@ enum KeychainSecretService {
         CurrentProcess.exit(with: status)
     }
 }
+
+#if SecretService && !canImport(Darwin)
+extension DaemonKeychain: ProgramIdentifying {}
+#endif

@@ -171,7 +171,7 @@ final class CallHandler {
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
             .prepareRelease, .finishRelease, .setReleasedAside,
             .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession, .agentProgram, .showPrompts,
-            .answer, .requestAccess, .grants, .grant, .revoke, .survey, .places:
+            .answer, .requestAccess, .grants, .grant, .revoke, .survey, .places, .identify:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done

@@ -23,6 +23,35 @@ extension PeerFacts {
     }
 }
 
+extension PeerFacts {
+    /// Asks the kernel and keychain-peer about a process that is not the one that has connected.
+    ///
+    /// Throws `.missingEntitlement` for a process of another user, and `.notAvailable` if it has ended, or executes another program meanwhile. A
+    /// group of its own is not among the facts: the kernel does not say where the process got it.
+    init(ofProcess process: Int32, ofUser user: UInt32, _ inspector: ProgramInspector?) throws(KeychainFailure) {
+        // As long as the process has not ended, its number belongs to it.
+        guard process > 0, let handle = try? ProcessHandle(ofProcess: process) else { throw Self.processHasEnded }
+        let users = ProcessFile("/proc/\(process)/status").text.map { ProcessFile.fields("Uid:", in: $0) } ?? []
+        let controlGroups = ProcessFile("/proc/\(process)/cgroup").bytes
+        let inspection = inspector?.inspect(process: process)
+        let program = inspection?.confirmedFacts()
+        guard inspection == nil || program != nil, !handle.hasEnded else { throw Self.processHasEnded }
+        // The real, the effective, the saved, and that of the file system.
+        guard users.count == 4, users.allSatisfy({ $0 == "\(user)" }) else {
+            throw KeychainFailure(.missingEntitlement, "the process \(process) is not one of user \(user)")
+        }
+        // The group of root is never one of a program.
+        self.init(userID: user, effectiveGroupID: 0)
+        self.program = program
+        controlGroupSandbox = controlGroups.flatMap { Sandbox.byControlGroups($0) }
+        systemService = controlGroups.flatMap { PeerFacts.systemService(controlGroups: $0) }
+    }
+
+    private static var processHasEnded: KeychainFailure {
+        KeychainFailure(.notAvailable, "the process has ended, or executes another program", cause: .missing)
+    }
+}
+
 /// Asks keychain-peer which program a process executes: only that process may look at the processes of all users.
 struct ProgramInspector: Sendable {
     private let path: String

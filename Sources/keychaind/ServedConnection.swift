@@ -98,7 +98,7 @@ final class ServedConnection: Sendable {
                 handovers: handovers(services, identity, endOthers),
                 logins: services.keychains.map { [peer] in LoginCalls(ofProcessOf: peer.userID, $0) },
                 ProgramKeychain(use, identified, prompter, requester: identity.requester(ofProcess: peer.processID)))
-            switch try performCalls(&buffer, handler, prompter, services) {
+            switch try performCalls(&buffer, identity, handler, prompter, services) {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)
             case .watch: try watch(&buffer, services.sessions)
@@ -160,6 +160,22 @@ final class ServedConnection: Sendable {
 
     private static let greetingTimeoutSeconds: UInt32 = 5
 
+    /// Identifies another process of the user, for a program that serves it on a bus.
+    ///
+    /// Not for a program in a sandbox, which does not see the processes outside.
+    private func identification(ofProcess process: Int32, for identity: PeerIdentity, _ services: SharedServices) -> Response {
+        do throws(KeychainFailure) {
+            if case .sandboxed = identity {
+                throw KeychainFailure(.missingEntitlement, "a program in a sandbox does not learn what other processes are")
+            }
+            let facts = try PeerFacts(ofProcess: process, ofUser: peer.userID, services.inspector)
+            let other = try services.identify(facts, Entitlements(applicationIdentifier: "", origin: "keychaind")).identity
+            return Response(.identified(other.level, accessGroups: other.name.map { [$0] } ?? []))
+        } catch {
+            return Response(.failure(error))
+        }
+    }
+
     private func facts(_ realGroupID: UInt32, _ program: ProgramFacts?, _ process: ProcessHandle?) throws(KeychainFailure) -> PeerFacts {
         do throws(Errno) {
             var facts = try PeerFacts(of: channel.socket, realGroupID: realGroupID)
@@ -184,7 +200,8 @@ final class ServedConnection: Sendable {
 
     /// Performs calls until the program ends the connection, or wants to observe changes or to watch sessions from now on.
     private func performCalls(
-        _ buffer: inout MessageChannel.Buffer, _ handler: CallHandler, _ prompter: AgentPrompter?, _ services: SharedServices
+        _ buffer: inout MessageChannel.Buffer, _ identity: PeerIdentity, _ handler: CallHandler, _ prompter: AgentPrompter?,
+        _ services: SharedServices
     ) throws(MessageChannel.Failure) -> Continuation {
         while true {
             state.withLock { $0 = .idle(sinceNanoseconds: MonotonicClock.nowNanoseconds()) }
@@ -214,6 +231,10 @@ final class ServedConnection: Sendable {
                         try sessions.requireWatcher(peer.userID)
                         try sessions.lock(ofUser: user)
                     })
+                continue
+            }
+            if case .identify(let process) = request.call {
+                try send(identification(ofProcess: process, for: identity, services))
                 continue
             }
             if case .readRows = request.call {

@@ -29,7 +29,7 @@ private let allowedImports: [String: Set<String>] = [
         "KeychainSync", "KeychainSystem", "GRPCCore", "GRPCNIOTransportHTTP2Posix", "SwiftProtobuf",
     ]),
     "SecretService": standardModules.union(["KeychainEngine", "KeychainSystem", "KeychainCore", "Keybag", "CSystemdShims"]),
-    "keychain-secret-service": ["SecretService", "KeychainEngine", "KeychainSystem", "KeychainCore"],
+    "keychain-secret-service": ["SecretService", "KeychainEngine", "KeychainIPC", "KeychainSystem", "KeychainCore"],
     "Valet": ["KeychainServices", "Foundation"],
     "Locksmith": ["KeychainServices", "Foundation"],
     "ValetConfiguration": ["Valet", "Configuration", "Foundation"],

@@ -232,6 +232,7 @@ enum Samples {
         .answer(.refused(.canceled)), .answer(.refused(.timedOut)), .answer(.refused(.failed("why"))),
         .requestAccess(group: "group:example"), .grants, .grant(program: "program:/usr/bin/a", group: "group:example"),
         .revoke(program: "snap:a", group: "b"), .survey, .places(account: "a", services: nil), .places(account: "", services: ["a", ""]),
+        .identify(process: 1), .identify(process: .max),
     ]
 
     private static let survey = {

@@ -147,6 +147,7 @@ struct MessageVectorTests {
         case ("a survey", .survey): true
         case ("places of an account", .places(let account, let services)): account == "Skroob" && services?.count == 2
         case ("all places of an account", .places(let account, let services)): account == "Skroob" && services == nil
+        case ("a question about a process", .identify(let process)): process == 4_711
         case ("an agent", .showPrompts(let scope)): scope == .parentProcess
         case ("a passcode", .answer(.secret(let passcode))): passcode.secret.byteCount == 9
         case ("no prompt", .answer(.refused(let refusal))): refusal == .promptUnavailable("no terminal")

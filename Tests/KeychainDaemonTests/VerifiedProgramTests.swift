@@ -82,6 +82,23 @@ struct VerifiedProgramTests {
         #expect(try machine.run([Machine.installedProgram], ["identity"]) == Self.identified)
     }
 
+    @Test("A program learns which program another process of its user executes, and nothing of other processes")
+    func otherProcesses() throws {
+        let machine = try Machine()
+        func identity(of process: Int32, _ user: UInt32 = Machine.alice) throws -> String {
+            try machine.run([machine.plainProgram], ["identify", "\(process)"], as: user)
+        }
+        let copying = try machine.start([Machine.copyingProgram], as: Machine.alice)
+        #expect(try waitUntil { try identity(of: copying.processID) == "program:\(Machine.copyingProgram)" })
+        #expect(try identity(of: copying.processID, Machine.bob) == "failed -34018")
+        #expect(try identity(of: machine.process.processID) == "failed -34018")
+        let plain = try machine.start(["/usr/bin/python3", "-c", "input()"], as: Machine.alice)
+        #expect(try waitUntil { try identity(of: plain.processID) == "unidentified" })
+        copying.closeInput()
+        _ = try copying.waitUntilEnded()
+        for process in [copying.processID, 0] { #expect(try identity(of: process) == "failed -25291") }
+    }
+
     @Test("What a program stores in its own group is absent for the other programs of its user")
     func ownGroup() throws {
         let machine = try Machine()

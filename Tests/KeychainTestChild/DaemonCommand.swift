@@ -7,7 +7,7 @@ import KeychainSystem
 extension ChildCommand {
     /// SOCKET STORE-ID DECLARED-GROUP ACTION [ARGUMENT ...]: uses the keychain that keychaind keeps, and prints the result of the action.
     ///
-    /// The actions are `identity`, `get ACCOUNT`, `set ACCOUNT VALUE`, `protect ACCOUNT VALUE` with a new password, `find GROUP`, `add GROUP`, and
+    /// The actions are `identity`, `identify PROCESS`, `get ACCOUNT`, `set ACCOUNT VALUE`, `protect ACCOUNT VALUE` with a new password, `find GROUP`, `add GROUP`, and
     /// `attempts`: many calls, and why they have failed. `work` stores, reads, and deletes items; `flood` goes on for ever.
     static func useDaemon(_ arguments: [String]) throws {
         guard arguments.count > 3, let storeID = StoreID(hexadecimal: arguments[1]) else { throw BadArguments() }
@@ -23,6 +23,9 @@ extension ChildCommand {
         case "identity":
             let identity = try keychain.identity()
             say("level \(identity.level.rawValue) \(identity.accessGroups.joined(separator: " "))")
+        case "identify":
+            guard action.count > 1, let process = Int32(action[1]) else { throw BadArguments() }
+            say(try keychain.identity(ofProcess: process) ?? "unidentified")
         case "set":
             _ = try keychain.add(item(action[1], action[2], in: nil))
             say("stored")

@@ -37,15 +37,20 @@ final class Desktop: TestBus {
     /// Starts both; with `hasPasscode`, the keychain is locked.
     ///
     /// `pinentry` is the program that asks for the passcode, by default one that fails. With `keychaindSocket`, keychaind keeps the keychain.
+    /// `mounts` are made for the bridge, which is started from `bridgePath` if that is not nil.
     init(
-        keyring: Keyring = .bridge, hasPasscode: Bool = false, pinentry: String = "/usr/bin/false", keychaindSocket: String? = nil
+        keyring: Keyring = .bridge, hasPasscode: Bool = false, pinentry: String = "/usr/bin/false", keychaindSocket: String? = nil,
+        mounts: [Mount] = [], bridgePath: String? = nil, variables: [String: String] = [:]
     ) throws {
         homeDirectory = try TemporaryDirectory(inMemory: true)
         busDirectory = try TemporaryDirectory()
         home = homeDirectory.path
         start = { home, environment in
             switch keyring {
-            case .bridge: try Self.startBridge(home: home, environment, pinentry: pinentry, keychaindSocket: keychaindSocket)
+            case .bridge:
+                try Self.startBridge(
+                    home: home, environment.merging(variables) { $1 }, pinentry: pinentry, keychaindSocket: keychaindSocket, mounts: mounts,
+                    path: bridgePath)
             case .gnome: try Self.startGNOMEKeyring(environment)
             }
         }
@@ -80,14 +85,15 @@ final class Desktop: TestBus {
     deinit { (try? Self.keychain(home: home))?.forgetKeys() }
 
     private static func startBridge(
-        home: String, _ environment: [String: String], pinentry: String, keychaindSocket: String?
+        home: String, _ environment: [String: String], pinentry: String, keychaindSocket: String?, mounts: [Mount], path: String?
     ) throws -> ChildProcess {
         let variables = environment.merging(["KEYCHAIN_HOME": home, "KEYCHAIN_PINENTRY": pinentry]) { $1 }
-        let program = try BuiltProgram.path(of: "keychain-secret-service")
+        let program = try path ?? BuiltProgram.path(of: "keychain-secret-service")
         guard let keychaindSocket else { return try ChildProcess(program, environment: variables) }
         // The program knows only the standard socket, so it gets a /run of its own.
         let script = "mount -t tmpfs tmpfs /run && mkdir /run/keychain && ln -s \"$1\" /run/keychain/keychaind.sock && exec \"$2\""
-        return try ChildProcess("unshare", ["-m", "sh", "-c", script, "sh", keychaindSocket, program], environment: variables)
+        return try ChildProcess(
+            "unshare", Mount.namespace(mounts) + ["sh", "-c", script, "sh", keychaindSocket, program], environment: variables)
     }
 
     /// Starts GNOME Keyring with a new keyring, which it unlocks with the password of its input.
@@ -155,6 +161,18 @@ final class Desktop: TestBus {
         child.closeInput()
         let output = try child.readToEnd()
         return (try child.waitUntilEnded(), output)
+    }
+}
+
+/// A directory that root mounts in the place of another one for a program.
+struct Mount {
+    let source: String
+    let target: String
+
+    /// The arguments of unshare, before a command that sees the directories there.
+    static func namespace(_ mounts: [Mount]) -> [String] {
+        let script = mounts.map { "mount --bind '\($0.source)' '\($0.target)'" } + ["exec \"$@\""]
+        return ["-m", "/bin/sh", "-c", script.joined(separator: " && "), "sh"]
     }
 }
 

@@ -21,6 +21,37 @@ extension PresencePrompter {
     package func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result { try body() }
 }
 
+/// Asks the local person to allow or refuse something, without a passcode.
+///
+/// Any program of the user can click in the person's place, so an answer is no proof of presence.
+package protocol ConsentPrompter: Sendable {
+    /// Whether there seems to be a display for a prompt.
+    var canAsk: Bool { get }
+
+    /// Prompts once, and waits for the answer until the question's timeout.
+    ///
+    /// Returns if the person allows it. Throws `.canceled` if not, and `.promptUnavailable` immediately if no prompt can be shown.
+    func requestConsent(_ question: ConsentQuestion) throws(PresenceRefusal)
+}
+
+/// The content of a prompt with two buttons.
+///
+/// Texts may come from programs, so an implementation must not output their control characters.
+package struct ConsentQuestion: Hashable, Sendable {
+    /// The name of the requesting program.
+    package let requester: String
+    /// What it wants: "use the items of …".
+    package let purpose: String
+    /// How long the person may take.
+    package let timeoutSeconds: UInt32
+
+    package init(requester: String, purpose: String, timeoutSeconds: UInt32) {
+        self.requester = requester
+        self.purpose = purpose
+        self.timeoutSeconds = timeoutSeconds
+    }
+}
+
 /// The answer to a prompt.
 package enum PresenceAnswer: ~Copyable, Sendable {
     case secret(SecretBytes)

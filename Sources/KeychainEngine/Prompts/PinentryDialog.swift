@@ -37,6 +37,7 @@ struct PinentryDialog: ~Copyable {
         try sendOptional("SETTIMEOUT", "\(seconds > 2 ? seconds - 1 : seconds)")
         try sendOptional("SETTITLE", text.title)
         try sendRequired("SETDESC", text.description)
+        if let choice = text.choice { return try choose(choice) }
         try sendRequired("SETPROMPT", text.prompt)
         if let error = text.error { try sendOptional("SETERROR", error) }
         // A single underscore marks the access key of a button.
@@ -78,6 +79,17 @@ struct PinentryDialog: ~Copyable {
     private mutating func enter() throws(PresenceRefusal) -> PresenceAnswer {
         _ = try getPIN(isNew: false)
         return try connection.data.answer()
+    }
+
+    /// Shows two buttons; throws `.canceled` for the one that refuses.
+    private mutating func choose(_ choice: PresenceText.Choice) throws(PresenceRefusal) -> PresenceAnswer {
+        try sendRequired("SETOK", choice.allow)
+        try sendRequired("SETCANCEL", choice.refuse)
+        let remaining = deadline.remainingNanoseconds
+        switch try connection.request("CONFIRM", until: deadline) {
+        case .ok: return .empty
+        case .error(let error): throw error.refusal(canShow: place.canShow, isEarly: deadline.remainingNanoseconds > remaining / 2)
+        }
     }
 
     /// Requests the secret; returns false if the person did not repeat a new password correctly.

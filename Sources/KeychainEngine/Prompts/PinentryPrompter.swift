@@ -20,9 +20,13 @@ package struct PinentryPrompter: PresencePrompter {
     package var canAsk: Bool { FileSystem.isExecutable(path) }
 
     package func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
+        try ask(PresenceText(question), timeoutSeconds: question.timeoutSeconds)
+    }
+
+    private func ask(_ text: PresenceText, timeoutSeconds: UInt32) throws(PresenceRefusal) -> PresenceAnswer {
         guard path.hasPrefix("/") else { throw .failed("the path of the pinentry program must be absolute") }
         guard FileSystem.isExecutable(path) else { throw .failed("\(path) is not an executable program") }
-        let deadline = Deadline.after(seconds: question.timeoutSeconds)
+        let deadline = Deadline.after(seconds: timeoutSeconds)
         let place = PromptLocation(environment)
         var variables = environment.variables
         variables["GPG_TTY"] = place.terminalName
@@ -32,7 +36,7 @@ package struct PinentryPrompter: PresencePrompter {
         defer { terminal?.restore(mode: !isAnswered) }
         let process = try start(variables, place, interruptions: [terminal?.interruption, interruption].compactMap(\.self))
         do throws(PresenceRefusal) {
-            var dialog = try PinentryDialog(process, PresenceText(question), place: place, environment: environment, deadline: deadline)
+            var dialog = try PinentryDialog(process, text, place: place, environment: environment, deadline: deadline)
             let answer = try dialog.run()
             process.terminate()
             isAnswered = !process.wasKilled
@@ -52,6 +56,12 @@ package struct PinentryPrompter: PresencePrompter {
         } catch {
             throw .failed("\(path) cannot be started: \(error)")
         }
+    }
+}
+
+extension PinentryPrompter: ConsentPrompter {
+    package func requestConsent(_ question: ConsentQuestion) throws(PresenceRefusal) {
+        _ = try ask(PresenceText(question), timeoutSeconds: question.timeoutSeconds)
     }
 }
 

@@ -14,6 +14,14 @@ package struct PresenceText: Hashable, Sendable {
     /// The title of the button that cancels, if the program gives one.
     package let cancelTitle: String?
 
+    /// The titles of the two buttons of a question without an entry; nil for a question with one.
+    package let choice: Choice?
+
+    package struct Choice: Hashable, Sendable {
+        let allow: String
+        let refuse: String
+    }
+
     static let entriesDifferMessage = "The two entries differ."
 
     private static let requesterByteLimit = 200
@@ -43,5 +51,15 @@ package struct PresenceText: Hashable, Sendable {
         }
         let cancel = SanitizedText.line(question.cancelTitle ?? "", byteLimit: Self.cancelByteLimit)
         cancelTitle = cancel.isEmpty ? nil : cancel
+        choice = nil
+    }
+
+    package init(_ question: ConsentQuestion) {
+        let requester = SanitizedText.line(question.requester, byteLimit: Self.requesterByteLimit, keepsEnd: true)
+        title = "Keychain"
+        description = "\(requester) wants to \(SanitizedText.line(question.purpose, byteLimit: Self.textByteLimit))."
+        prompt = ""
+        (repeatPrompt, error, cancelTitle) = (nil, nil, nil)
+        choice = Choice(allow: "Allow", refuse: "Refuse")
     }
 }

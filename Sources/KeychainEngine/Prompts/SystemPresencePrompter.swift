@@ -56,6 +56,14 @@ package struct SystemPresencePrompter: PresencePrompter {
     }
 }
 
+extension SystemPresencePrompter: ConsentPrompter {
+    /// With the pinentry program only: a program of the desktop has no terminal.
+    package func requestConsent(_ question: ConsentQuestion) throws(PresenceRefusal) {
+        guard let pinentry else { throw .promptUnavailable("there is no pinentry program, or no display") }
+        try pinentry.requestConsent(question)
+    }
+}
+
 extension KeychainConfiguration {
     /// The prompter that asks the person for this keychain.
     package var prompter: any PresencePrompter {

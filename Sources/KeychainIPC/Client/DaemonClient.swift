@@ -223,7 +223,7 @@ extension Call {
         case .agentProgram: true
         // Agents send these.
         case .showPrompts, .answer: false
-        case .grants, .survey, .places: true
+        case .grants, .survey, .places, .identify: true
         case .requestAccess, .grant, .revoke: false
         }
     }

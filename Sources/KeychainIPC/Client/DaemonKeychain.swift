@@ -19,6 +19,16 @@ package final class DaemonKeychain: Sendable {
         return (connection.level, connection.accessGroups)
     }
 
+    /// Returns the access group that keychaind derives from the program that another process of the user executes; nil if it knows the program
+    /// by nothing.
+    ///
+    /// Throws `.notAvailable` if the process has ended, or executes another program meanwhile, and `.missingEntitlement` for a process of another
+    /// user, or if this program is in a sandbox.
+    package func identity(ofProcess process: Int32) throws(KeychainFailure) -> String? {
+        guard case .identified(_, let groups) = try client.reply(to: .identify(process: process)) else { throw Self.unexpectedReply }
+        return groups.first
+    }
+
     /// Lets this program read the items of another program's access group until it ends, if a person agrees.
     ///
     /// Throws `.authFailed` with the refusal `.passcodeNotSet` without a passcode, and `.parameter` for a group that a prompt cannot show.

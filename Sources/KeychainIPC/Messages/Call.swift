@@ -65,6 +65,8 @@ package enum Call: Sendable {
     case survey
     /// Where the generic passwords with an account are; services nil for all.
     case places(account: String, services: [String]?)
+    /// Which program another process of the user executes.
+    case identify(process: Int32)
 
     /// The number of the operation in the header of a packet.
     package var operation: UInt16 {
@@ -108,6 +110,7 @@ package enum Call: Sendable {
         case .revoke: 131
         case .survey: 144
         case .places: 145
+        case .identify: 146
         case .answer: 114
         }
     }
@@ -271,6 +274,7 @@ extension MessageWriter {
                 writer.write(UInt32(services.count))
                 for service in services { writer.write(service) }
             }
+        case .identify(let process): write(UInt32(bitPattern: process))
         }
     }
 }
@@ -400,6 +404,7 @@ extension MessageReader {
                 services: try readIfPresent { reader throws(MalformedMessage) in
                     try reader.readList { reader throws(MalformedMessage) in try reader.readText() }
                 })
+        case 146: return .identify(process: try required(Int32(exactly: try readUInt32())))
         default: throw MalformedMessage()
         }
     }

@@ -48,6 +48,8 @@ package enum Reply: Sendable {
     case sessionStatus(SessionStatus)
     case passcodeRemoval(PasscodeRemoval)
     /// The greeting was accepted, and the program was identified.
+    ///
+    /// For another process: how sure keychaind is, and the access group that it derives from the identity.
     case identified(AssuranceLevel, accessGroups: [String])
     /// `storeID` is nil without a complete keychain.
     case keptKeychain(KeptKeychain, storeID: StoreID?)

@@ -62,13 +62,14 @@ package struct ProcessFile {
 
     package var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The first word after a title at the beginning of a line.
-    package static func field(_ title: String, in text: String) -> Substring? {
-        for line in text.split(separator: "\n") where line.hasPrefix(title) {
-            return line.dropFirst(title.count).split(whereSeparator: \.isWhitespace).first
-        }
-        return nil
+    /// The words after a title at the beginning of a line.
+    package static func fields(_ title: String, in text: String) -> [Substring] {
+        let line = text.split(separator: "\n").first { $0.hasPrefix(title) }
+        return line?.dropFirst(title.count).split(whereSeparator: \.isWhitespace) ?? []
     }
+
+    /// The first word after a title at the beginning of a line.
+    package static func field(_ title: String, in text: String) -> Substring? { fields(title, in: text).first }
 }
 
 /// The execution of one program by a process, from its beginning to the next one.

@@ -60,6 +60,19 @@ internal import KeychainSystem
         return unsafe "\(BusMessage.text(name)) (process \(process))"
     }
 
+    /// Returns the number of the process that has made a connection.
+    ///
+    /// Throws `.notAvailable` for a connection that does not exist any more.
+    func process(of connection: String) throws(KeychainFailure) -> Int32 {
+        var credentials: OpaquePointer?
+        try check(
+            unsafe sd_bus_get_name_creds(bus, connection, UInt64(SD_BUS_CREDS_PID), &credentials), "the caller is not known to the bus")
+        defer { _ = unsafe sd_bus_creds_unref(credentials) }
+        var process: Int32 = 0
+        try check(unsafe sd_bus_creds_get_pid(credentials, &process), "the bus does not name the process of the caller")
+        return process
+    }
+
     /// Handles one message or sends one; returns false if there is nothing to do.
     func process() throws(KeychainFailure) -> Bool {
         try check(unsafe sd_bus_process(bus, nil), "the message bus is lost") > 0

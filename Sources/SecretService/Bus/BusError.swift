@@ -23,6 +23,9 @@ struct BusError: Error, Equatable {
     }
 
     static let isLocked = BusError("org.freedesktop.Secret.Error.IsLocked", "the keychain is locked")
+    /// Not "access denied": programs know what to do about an item that is locked.
+    static let isForeign = BusError(
+        isLocked.name, "the item is one of another program, and no person has allowed this program to use it")
     static let noSession = BusError("org.freedesktop.Secret.Error.NoSession", "the session does not exist")
     static let invalidCaller = BusError("org.freedesktop.DBus.Error.AccessDenied", "Invalid caller")
 

@@ -34,6 +34,9 @@ enum BusType {
     /// The unique name of the caller's connection.
     var sender: String { unsafe Self.text(sd_bus_message_get_sender(pointer)) }
 
+    /// The unique name of the connection that receives the message; empty for all.
+    var destination: String { unsafe Self.text(sd_bus_message_get_destination(pointer)) }
+
     static func text(_ bytes: UnsafePointer<CChar>?) -> String {
         guard let bytes = unsafe bytes else { return "" }
         return unsafe String(cString: bytes)
@@ -85,6 +88,12 @@ enum BusType {
         try check(unsafe sd_bus_message_exit_container(pointer))
         return true
     }
+
+    /// Begins to read from the first value again.
+    func rewind() throws(BusError) { try check(unsafe sd_bus_message_rewind(pointer, 1)) }
+
+    /// Keeps the message beyond the handler that has received it.
+    func held() -> HeldMessage { unsafe HeldMessage(pointer) }
 
     func readPaths() throws(BusError) -> [String] {
         var paths: [String] = []
@@ -221,6 +230,33 @@ enum BusType {
     }
 
     func setDestination(_ name: String) throws(BusError) { try checkAppended(unsafe sd_bus_message_set_destination(pointer, name)) }
+}
+
+/// A call that is answered after the handler that has received it.
+@safe final class HeldMessage {
+    // A reference of its own, released by `deinit`.
+    private let pointer: OpaquePointer
+
+    @unsafe fileprivate init(_ pointer: OpaquePointer) {
+        unsafe self.pointer = unsafe sd_bus_message_ref(pointer)
+    }
+
+    deinit { _ = unsafe sd_bus_message_unref(pointer) }
+
+    /// Performs the call from its first value on, and replies what `body` throws.
+    func perform(_ body: (BusMessage) throws(BusError) -> Void) {
+        let message = unsafe BusMessage(pointer)
+        do throws(BusError) {
+            try message.rewind()
+            try body(message)
+        } catch {
+            var failure = unsafe sd_bus_error()
+            defer { unsafe sd_bus_error_free(&failure) }
+            _ = unsafe sd_bus_error_set(&failure, error.name, error.text)
+            // A caller that has left the bus gets no reply.
+            _ = unsafe sd_bus_reply_method_error(pointer, &failure)
+        }
+    }
 }
 
 /// A secret as it is transferred in a session.

@@ -13,6 +13,8 @@ struct AttributeIndex: Sendable {
         let attributes: UInt64
         /// The hash of all that is described.
         let content: UInt64
+        /// The position of its owner.
+        let owner: UInt32
         let hasSchema: Bool
         var isRemoved = false
     }
@@ -20,6 +22,9 @@ struct AttributeIndex: Sendable {
     /// In ascending order of their numbers, which is that of their creation.
     private var entries: [Entry] = []
     private var removedCount = 0
+    /// The owners of the items: few.
+    private var owners: [ItemOwner] = []
+    private var ownerPositions: [ItemOwner: UInt32] = [:]
     /// The positions of the entries with an attribute that no other entry has: most values occur once.
     private var single: [UInt64: UInt32] = [:]
     /// The positions of the entries with an attribute, ascending.
@@ -38,6 +43,12 @@ struct AttributeIndex: Sendable {
     var numbers: [UInt64] { entries.lazy.filter { !$0.isRemoved }.map(\.number) }
     /// Whether so many entries are those of removed items that the index should be made again.
     var isSparse: Bool { removedCount > 1_000 && removedCount > count }
+
+    /// The owner of an item; nil if there is no such item.
+    func owner(of number: UInt64) -> ItemOwner? {
+        guard let position = position(of: number), !entries[position].isRemoved else { return nil }
+        return owners[Int(entries[position].owner)]
+    }
 
     func contains(_ number: UInt64) -> Bool { position(of: number).map { !entries[$0].isRemoved } ?? false }
 
@@ -70,9 +81,14 @@ struct AttributeIndex: Sendable {
         for attribute in item.lookup.attributes { note(UInt32(position), under: Self.hash(attribute)) }
     }
 
-    private func entry(_ item: ItemDescription) -> Entry {
-        Entry(
-            number: item.number, attributes: Self.hash(item.lookup), content: Self.hash(item),
+    private mutating func entry(_ item: ItemDescription) -> Entry {
+        let owner = ownerPositions[item.owner] ?? UInt32(owners.count)
+        if owner == owners.count {
+            owners.append(item.owner)
+            ownerPositions[item.owner] = owner
+        }
+        return Entry(
+            number: item.number, attributes: Self.hash(item.lookup), content: Self.hash(item), owner: owner,
             hasSchema: item.lookup[ItemAttribute.schema] != nil)
     }
 
@@ -112,10 +128,16 @@ struct AttributeIndex: Sendable {
             .filter { !allowsNoSchema || !entries[Int($0)].hasSchema || has(generic, at: $0) }.map { entries[Int($0)].number }
     }
 
-    /// The oldest item that has exactly these attributes.
-    func number(withExactly lookup: ItemLookup) -> UInt64? {
+    /// The oldest item that has exactly these attributes, of the owners for which the condition holds.
+    func number<Failure>(
+        withExactly lookup: ItemLookup, ownedBy isIncluded: (ItemOwner) throws(Failure) -> Bool
+    ) throws(Failure) -> UInt64? {
         let hash = Self.hash(lookup)
-        return positions(matching: lookup).first { entries[Int($0)].attributes == hash }.map { entries[Int($0)].number }
+        for position in positions(matching: lookup) {
+            let entry = entries[Int(position)]
+            if entry.attributes == hash, try isIncluded(owners[Int(entry.owner)]) { return entry.number }
+        }
+        return nil
     }
 
     private func positions(matching lookup: ItemLookup) -> [UInt32] {
@@ -184,6 +206,7 @@ struct AttributeIndex: Sendable {
 
     private static func hash(_ item: ItemDescription) -> UInt64 {
         hash { hasher in
+            hasher.combine(item.owner)
             combine(item.label, into: &hasher)
             for attribute in item.lookup.attributes { combine(attribute, into: &hasher) }
         }

@@ -54,19 +54,22 @@ final class Collection {
     func count() throws(KeychainFailure) -> Int { try currentIndex().count }
     func contains(_ number: UInt64) throws(KeychainFailure) -> Bool { try currentIndex().contains(number) }
     func search(_ lookup: ItemLookup) throws(KeychainFailure) -> [UInt64] { try currentIndex().numbers(matching: lookup) }
+    func owner(of number: UInt64) throws(KeychainFailure) -> ItemOwner { try currentIndex().owner(of: number) ?? .everyProgram }
 
     // MARK: Changes
 
-    /// Stores an item, in place of the oldest one with exactly these attributes if `replaces` is true.
+    /// Stores an item of an owner, in place of the oldest one with exactly these attributes if `replaces` is true.
     ///
-    /// A superset of the attributes is another item: one that was replaced would lose attributes of another program.
+    /// A superset of the attributes is another item: one that was replaced would lose attributes of another program. An item is replaced only if the
+    /// caller may change those of its owner, which it keeps.
     func store(
-        _ lookup: ItemLookup, label: String, _ secret: ItemSecret, replaces: Bool
+        _ lookup: ItemLookup, label: String, _ secret: ItemSecret, replaces: Bool, owner: ItemOwner = .everyProgram,
+        mayChange: (ItemOwner) throws(KeychainFailure) -> Bool = { _ in true }
     ) throws(KeychainFailure) -> (number: UInt64, isNew: Bool) {
         // Before the first change, and without a reference to the index, which would be copied then.
         var number = try freeNumber()
-        if replaces, let number = try currentIndex().number(withExactly: lookup) {
-            let item = ItemDescription(number: number, label: label, lookup: lookup)
+        if replaces, let number = try currentIndex().number(withExactly: lookup, ownedBy: mayChange) {
+            let item = ItemDescription(number: number, label: label, lookup: lookup, owner: try self.owner(of: number))
             do throws(KeychainFailure) {
                 try storage.set(secret, of: item)
                 changeIndex { $0.update(item, from: item) }
@@ -78,7 +81,7 @@ final class Collection {
             }
         }
         while true {
-            let item = ItemDescription(number: number, label: label, lookup: lookup)
+            let item = ItemDescription(number: number, label: label, lookup: lookup, owner: owner)
             do throws(KeychainFailure) {
                 try storage.add(item, secret)
                 changeIndex { $0.append(item) }

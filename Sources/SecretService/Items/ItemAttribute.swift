@@ -55,13 +55,16 @@ struct ItemDescription: Sendable, Equatable {
     let number: UInt64
     var label: String
     var lookup: ItemLookup
+    /// Set when the item is stored, and never changed.
+    let owner: ItemOwner
 
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
 
-    /// version (1 byte) ‖ number (8) ‖ label ‖ for each attribute: name ‖ value; texts with a byte count (4, little-endian).
+    /// version (1 byte) ‖ number (8) ‖ owner ‖ label ‖ for each attribute: name ‖ value; texts with a byte count (4, little-endian).
     var encoded: Data {
         var bytes = [Self.version]
         bytes.append(littleEndian: number)
+        bytes.append(lengthPrefixed: Array(owner.text.utf8))
         bytes.append(lengthPrefixed: Array(label.utf8))
         for attribute in lookup.attributes {
             bytes.append(lengthPrefixed: Array(attribute.name.utf8))
@@ -70,22 +73,25 @@ struct ItemDescription: Sendable, Equatable {
         return Data(bytes)
     }
 
-    init(number: UInt64, label: String, lookup: ItemLookup) {
+    init(number: UInt64, label: String, lookup: ItemLookup, owner: ItemOwner = .everyProgram) {
         self.number = number
         self.label = label
         self.lookup = lookup
+        self.owner = owner
     }
 
     /// Nil unless the bytes are an encoding.
     init?(encoded: Data) {
         var reader = ByteReader(encoded)
-        guard reader.readByte() == Self.version, let number = reader.readUInt64(), let label = reader.readText() else { return nil }
+        guard reader.readByte() == Self.version, let number = reader.readUInt64(), let owner = reader.readText(),
+            let label = reader.readText()
+        else { return nil }
         var pairs: [(String, String)] = []
         while !reader.isAtEnd {
             guard let name = reader.readText(), let value = reader.readText() else { return nil }
             pairs.append((name, value))
         }
-        self.init(number: number, label: label, lookup: ItemLookup(pairs))
+        self.init(number: number, label: label, lookup: ItemLookup(pairs), owner: ItemOwner(owner))
     }
 }
 

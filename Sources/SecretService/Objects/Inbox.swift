@@ -13,6 +13,8 @@ final class Inbox: Sendable {
         case indexed(collection: String, generation: Int, AttributeIndex?)
         /// A person has unlocked the keychain, or has not.
         case asked(isUnlocked: Bool)
+        /// A person has allowed a program to use items, or has refused; nil: there is no answer.
+        case answered(dialog: Int, isAllowed: Bool?)
         case stop
     }
 

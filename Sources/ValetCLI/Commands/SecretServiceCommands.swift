@@ -11,7 +11,10 @@ struct SecretServiceCommand: ParsableCommand {
             Desktop programs store secrets through the Secret Service of their session. The program keychain-secret-service provides it from the \
             keychain; `make install-secret-service` installs it.
             """,
-        subcommands: [SecretServiceStatusCommand.self, SecretServiceEnableCommand.self, SecretServiceDisableCommand.self]
+        subcommands: [
+            SecretServiceStatusCommand.self, SecretServiceEnableCommand.self, SecretServiceDisableCommand.self,
+            SecretServiceAccessCommand.self, SecretServiceRevokeCommand.self,
+        ]
     )
 }
 

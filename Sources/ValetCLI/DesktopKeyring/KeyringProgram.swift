@@ -37,13 +37,24 @@ struct KeyringProgram {
         try run("--import").split(separator: "\n").joined(separator: ", ")
     }
 
-    private func run(_ option: String) throws(CommandFailure) -> String {
+    /// How programs share their items, and what a person has allowed them.
+    func access() throws(CommandFailure) -> KeyringAccess {
+        guard let access = KeyringAccess(try run("--access")) else {
+            throw CommandFailure(.unavailable, "\(Self.name) is of another version", advice: Self.advice)
+        }
+        return access
+    }
+
+    func revokeAccess(of program: String) throws(CommandFailure) { _ = try run("--revoke", program) }
+
+    private func run(_ option: String, _ arguments: String...) throws(CommandFailure) -> String {
         let process: PipedProcess
         let bytes: [UInt8]?
         do throws(Errno) {
             // Messages about failures are on standard error.
             process = try PipedProcess(
-                path: "/bin/sh", arguments: ["-c", "exec \"$0\" \"$1\" 2>&1", path, option], environment: ProcessEnvironment.variables,
+                path: "/bin/sh", arguments: ["-c", "exec \"$0\" \"$@\" 2>&1", path, option] + arguments,
+                environment: ProcessEnvironment.variables,
                 leadsSession: false)
             bytes = try process.readToEnd(byteLimit: Self.largestOutputByteCount, until: .after(seconds: Self.timeout))
         } catch {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#if SecretService && !canImport(Darwin)
+internal import KeychainCore
+internal import KeychainSystem
+
+/// What a person is asked.
+struct ConsentRequest: Sendable {
+    let caller: Caller
+    let owner: ItemOwner
+    /// The label of one of the items.
+    let label: String
+
+    fileprivate func isSame(as other: ConsentRequest) -> Bool {
+        caller.connection == other.caller.connection && owner == other.owner
+    }
+
+    /// Less than the 25 seconds for which libdbus, GDBus, and sd-bus wait for a reply.
+    static let timeoutSeconds: UInt32 = 20
+    /// The largest number of waiting calls of a connection.
+    static let limitForConnection = 256
+
+    /// When a call that comes now has waited long enough; in nanoseconds of the monotonic clock.
+    static var endNanoseconds: UInt64 { MonotonicClock.nowNanoseconds() + UInt64(timeoutSeconds) * 1_000_000_000 }
+}
+
+/// The calls whose replies wait until a person has allowed or refused them.
+///
+/// One dialog is shown at a time. It ends with the calls that it is for.
+final class Consents<Message> {
+    /// A call that waits.
+    struct HeldCall {
+        let message: Message
+        let question: ConsentRequest
+        let endNanoseconds: UInt64
+    }
+
+    /// A dialog that is shown.
+    private final class Dialog: Sendable {
+        let question: ConsentRequest
+        let number: Int
+        private let interruption: WakeupDescriptor
+
+        init(_ question: ConsentRequest, _ number: Int) throws(Errno) {
+            self.question = question
+            self.number = number
+            interruption = try WakeupDescriptor()
+        }
+
+        var descriptor: FileDescriptor { interruption.descriptor }
+
+        func cancel() { interruption.set() }
+    }
+
+    private let prompter: @Sendable (FileDescriptor) -> any ConsentPrompter
+    private let inbox: Inbox
+    private var calls: [HeldCall] = []
+    private var dialog: Dialog?
+    private var lastNumber = 0
+
+    init(_ inbox: Inbox, prompter: @escaping @Sendable (FileDescriptor) -> any ConsentPrompter) {
+        self.inbox = inbox
+        self.prompter = prompter
+    }
+
+    /// Keeps a call until the person has decided, at most until `endNanoseconds`.
+    ///
+    /// Throws `.isForeign` if no person can be asked.
+    func hold(_ message: Message, _ question: ConsentRequest, endNanoseconds: UInt64) throws(BusError) {
+        guard calls.count(where: { $0.question.caller.connection == question.caller.connection }) < ConsentRequest.limitForConnection else {
+            throw .limitsExceeded("too many calls of this program wait for a person")
+        }
+        calls.append(HeldCall(message: message, question: question, endNanoseconds: endNanoseconds))
+        guard dialog == nil, !startDialog() else { return }
+        calls.removeLast()
+        throw .isForeign
+    }
+
+    /// When the first call has waited long enough; nil if none waits.
+    var firstEndNanoseconds: UInt64? { calls.map(\.endNanoseconds).min() }
+
+    /// Returns the calls that have waited long enough, which do not wait any more.
+    func takeExpired(_ nowNanoseconds: UInt64) -> [HeldCall] { take { $0.endNanoseconds <= nowNanoseconds } }
+
+    /// Returns the calls that a dialog was about; nil for a dialog that was ended because no call needed it.
+    func takeAnswered(_ number: Int) -> (question: ConsentRequest, calls: [HeldCall])? {
+        guard let ended = dialog, ended.number == number else { return nil }
+        dialog = nil
+        return (ended.question, take { $0.question.isSame(as: ended.question) })
+    }
+
+    func removeAll(of connection: String) { _ = take { $0.question.caller.connection == connection } }
+
+    /// Asks about the first call that waits, if no dialog is shown.
+    ///
+    /// Returns the calls for which none can be shown.
+    func askNext() -> [HeldCall] {
+        guard dialog == nil, !calls.isEmpty, !startDialog() else { return [] }
+        return take { _ in true }
+    }
+
+    private func take(where isTaken: (HeldCall) -> Bool) -> [HeldCall] {
+        let taken = calls.filter(isTaken)
+        calls.removeAll(where: isTaken)
+        if let dialog, !calls.contains(where: { $0.question.isSame(as: dialog.question) }) {
+            dialog.cancel()
+            self.dialog = nil
+        }
+        return taken
+    }
+
+    private func startDialog() -> Bool {
+        guard let question = calls.first?.question, let dialog = try? Dialog(question, lastNumber + 1) else { return false }
+        let prompter = prompter(dialog.descriptor)
+        guard prompter.canAsk else { return false }
+        lastNumber = dialog.number
+        let inbox = inbox
+        let item = question.label.isEmpty ? "" : ", such as \"\(question.label)\""
+        let text = ConsentQuestion(
+            requester: question.caller.description, purpose: "use the items of \(question.owner.description)\(item)",
+            timeoutSeconds: ConsentRequest.timeoutSeconds)
+        let isStarted = BackgroundThread.start {
+            let isAllowed: Bool?
+            do throws(PresenceRefusal) {
+                try prompter.requestConsent(text)
+                isAllowed = true
+            } catch {
+                // Of a person who did not answer nothing is known.
+                isAllowed = error == .canceled ? false : nil
+            }
+            // The descriptor is open until here.
+            inbox.post(.answered(dialog: dialog.number, isAllowed: isAllowed))
+        }
+        if isStarted { self.dialog = dialog }
+        return isStarted
+    }
+}
+#endif

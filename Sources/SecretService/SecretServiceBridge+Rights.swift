@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#if SecretService && !canImport(Darwin)
+internal import KeychainCore
+internal import KeychainSystem
+
+/// The rights of the programs on the bus.
+///
+/// Without `rights` every program may do everything, and no program is identified.
+extension SecretServiceBridge {
+    /// The program that has sent a call.
+    private func caller(_ connection: String, _ rights: AccessRights) throws(BusError) -> Caller {
+        try BusError.converting { () throws(KeychainFailure) in
+            try rights.caller(connection) { () throws(KeychainFailure) in try bus.process(of: connection) }
+        }
+    }
+
+    private func decision(
+        _ rights: AccessRights, _ caller: Caller, _ collection: Collection, _ number: UInt64
+    ) throws(BusError) -> AccessRights.Decision {
+        try BusError.converting { () throws(KeychainFailure) in try rights.decision(caller, try collection.owner(of: number)) }
+    }
+
+    // MARK: What a program sees
+
+    /// Returns the items that a program sees, its own ones first; all of them if `lookup` is nil.
+    func visible(
+        _ numbers: [UInt64], in collection: Collection, to connection: String, searching lookup: ItemLookup? = nil
+    ) throws(BusError) -> [(number: UInt64, visibility: AccessRights.Visibility)] {
+        // A signal to all programs has no destination.
+        guard let rights, collection.isPersistent, !connection.isEmpty else { return numbers.map { ($0, .own) } }
+        let caller = try caller(connection, rights)
+        return try BusError.converting { () throws(KeychainFailure) in
+            var known: [ItemOwner: AccessRights.Visibility] = [:]
+            var found: [AccessRights.Visibility: [UInt64]] = [:]
+            for number in numbers {
+                let owner = try collection.owner(of: number)
+                let visibility: AccessRights.Visibility
+                if let present = known[owner] {
+                    visibility = present
+                } else {
+                    visibility = try rights.isVisible(owner, to: caller, searching: lookup)
+                    known[owner] = visibility
+                }
+                found[visibility, default: []].append(number)
+            }
+            return [.own, .foreign].flatMap { visibility in (found[visibility] ?? []).map { ($0, visibility) } }
+        }
+    }
+
+    /// Throws `.noObject` for an item that no search shows the program.
+    func requireVisible(_ number: UInt64, in collection: Collection, to connection: String) throws(BusError) {
+        guard let rights, collection.isPersistent, rights.mode == .closed else { return }
+        if case .allowed = try decision(rights, try caller(connection, rights), collection, number) { return }
+        throw .noObject(at: ObjectPath.item(collection: collection.name, number).text)
+    }
+
+    // MARK: What a program may do
+
+    /// Throws `.isForeign` for an item that the program may not use, without asking a person.
+    func requireMayUse(_ number: UInt64, in collection: Collection, _ connection: String) throws(BusError) {
+        guard let rights, collection.isPersistent else { return }
+        try requireVisible(number, in: collection, to: connection)
+        if case .allowed = try decision(rights, try caller(connection, rights), collection, number) { return }
+        throw .isForeign
+    }
+
+    /// Throws `.isForeign` unless the program may use all items of a collection.
+    func requireMayUseAll(in collection: Collection, _ connection: String) throws(BusError) {
+        guard rights != nil, collection.isPersistent else { return }
+        let numbers = try BusError.converting { () throws(KeychainFailure) in try collection.numbers() }
+        guard try visible(numbers, in: collection, to: connection).count(where: { $0.visibility == .own }) == numbers.count else {
+            throw .isForeign
+        }
+    }
+
+    /// The owner of an item that a program stores.
+    func owner(of lookup: ItemLookup, in collection: Collection, _ connection: String) throws(BusError) -> ItemOwner {
+        guard let rights, collection.isPersistent else { return .everyProgram }
+        return try caller(connection, rights).owner(of: lookup)
+    }
+
+    /// Whether a program may change the items of an owner without a person's consent.
+    func mayChange(_ owner: ItemOwner, in collection: Collection, _ connection: String) throws(KeychainFailure) -> Bool {
+        guard let rights, collection.isPersistent else { return true }
+        let caller = try rights.caller(connection) { () throws(KeychainFailure) in try bus.process(of: connection) }
+        if case .allowed = try rights.decision(caller, owner) { return true }
+        return false
+    }
+
+    // MARK: Consent
+
+    /// The items that a call uses.
+    private func usedItems(_ message: BusMessage, _ object: ServedObject) throws(BusError) -> [(collection: Collection, number: UInt64)] {
+        switch object {
+        case .item(let collection, let number): return [(collection, number)]
+        case .service where message.member == "GetSecrets":
+            var items: [(Collection, UInt64)] = []
+            for path in try message.readPaths() {
+                do throws(BusError) {
+                    if case .item(let collection, let number) = try self.object(at: path) { items.append((collection, number)) }
+                } catch {
+                    guard error.isNoObject else { throw error }
+                }
+            }
+            try message.rewind()
+            return items
+        case .service, .folder, .collection, .session, .prompt: return []
+        }
+    }
+
+    /// How long a call may wait for a person.
+    enum Patience {
+        case until(nanoseconds: UInt64)
+        /// No person is asked.
+        case none
+    }
+
+    /// Keeps a call whose reply waits for a person; returns false for one that can be performed.
+    ///
+    /// Throws `.isForeign` for an item of another program if a person has refused, if none can be asked, and if none is to be asked. Of several
+    /// secrets at a time a program gets those that it may read.
+    func hold(_ message: BusMessage, on object: ServedObject, _ patience: Patience) throws(BusError) -> Bool {
+        guard let rights else { return false }
+        for (collection, number) in try usedItems(message, object) where collection.isPersistent {
+            // Then the call fails for the lock, and is repeated after it.
+            if try isLocked(collection) { continue }
+            try requireVisible(number, in: collection, to: message.sender)
+            let caller = try caller(message.sender, rights)
+            switch try decision(rights, caller, collection, number) {
+            case .allowed: continue
+            case .refused:
+                if case .service = object { continue }
+                throw .isForeign
+            case .undecided:
+                guard case .until(let endNanoseconds) = patience else {
+                    if case .service = object { continue }
+                    throw .isForeign
+                }
+                let question = try BusError.converting { () throws(KeychainFailure) in
+                    ConsentRequest(
+                        caller: caller, owner: try collection.owner(of: number),
+                        label: try collection.storage.description(of: number).0.label)
+                }
+                do throws(BusError) {
+                    try consents.hold(message.held(), question, endNanoseconds: endNanoseconds)
+                } catch {
+                    if case .service = object, error == .isForeign { continue }
+                    throw error
+                }
+                return true
+            }
+        }
+        return false
+    }
+
+    /// Performs the calls that have waited for a dialog.
+    func continueCalls(afterDialog number: Int, isAllowed: Bool?) {
+        guard let answered = consents.takeAnswered(number) else { return }
+        if let isAllowed { rights?.note(isAllowed: isAllowed, answered.question.caller, answered.question.owner) }
+        for call in answered.calls { performAgain(call, isAllowed == nil ? .none : .until(nanoseconds: call.endNanoseconds)) }
+        askNext()
+    }
+
+    /// Ends the calls that have waited long enough, and asks about the next one.
+    func endExpiredCalls() {
+        for call in consents.takeExpired(MonotonicClock.nowNanoseconds()) { performAgain(call, .none) }
+        askNext()
+    }
+
+    private func askNext() { for call in consents.askNext() { performAgain(call, .none) } }
+
+    private func performAgain(_ call: Consents<HeldMessage>.HeldCall, _ patience: Patience) {
+        call.message.perform { message throws(BusError) in
+            guard try perform(message, patience) else { throw .noObject(at: message.path) }
+        }
+    }
+}
+#endif

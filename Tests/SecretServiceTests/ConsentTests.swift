@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#if SecretService && !canImport(Darwin)
+import Contracts
+import Foundation
+import Glibc
+import KeychainCore
+import KeychainEngine
+import KeychainSystem
+import KeychainTestSupport
+import Synchronization
+import Testing
+
+@testable import SecretService
+
+/// A person who answers when the test says so, and not if the question is withdrawn.
+private final class Person: ConsentPrompter, Sendable {
+    let canAsk: Bool
+    private let questions = Mutex<[ConsentQuestion]>([])
+    private let interruption = Mutex<FileDescriptor?>(nil)
+
+    init(canAsk: Bool = true) { self.canAsk = canAsk }
+
+    var asked: [ConsentQuestion] { questions.withLock(\.self) }
+
+    func prompter(_ descriptor: FileDescriptor) -> any ConsentPrompter {
+        interruption.withLock { $0 = descriptor }
+        return self
+    }
+
+    func requestConsent(_ question: ConsentQuestion) throws(PresenceRefusal) {
+        questions.withLock { $0.append(question) }
+        let descriptor = interruption.withLock(\.self)
+        // Until the dialog is ended.
+        guard let descriptor, (try? FileDescriptor.wait(for: [descriptor], until: .after(seconds: 60)).isEmpty) == false else { return }
+        throw .timedOut
+    }
+}
+
+@Suite("Calls that wait for a person", .blocking)
+struct ConsentTests {
+    private func request(_ connection: String = ":1.1", _ owner: String = "program:/usr/bin/a") -> ConsentRequest {
+        ConsentRequest(
+            caller: Caller(connection: connection, process: 7, program: nil), owner: ItemOwner(owner), label: "Mail")
+    }
+
+    @Test("One dialog is shown at a time, for all calls of a program about an owner, and ends with the last one")
+    func oneDialog() throws {
+        let person = Person()
+        let inbox = try Inbox()
+        let consents = Consents<Int>(inbox) { person.prompter($0) }
+        try consents.hold(1, request(), endNanoseconds: 100)
+        try consents.hold(2, request(), endNanoseconds: 200)
+        try consents.hold(3, request(":1.2"), endNanoseconds: 300)
+        #expect(waitUntil { person.asked.count == 1 })
+        #expect(person.asked.first?.purpose == "use the items of /usr/bin/a, such as \"Mail\"")
+        #expect(person.asked.first?.requester == "An unverified program (process 7)")
+        #expect(consents.firstEndNanoseconds == 100)
+        #expect(consents.takeExpired(99).isEmpty && consents.takeExpired(100).map(\.message) == [1])
+        #expect(consents.askNext().isEmpty && person.asked.count == 1)
+        consents.removeAll(of: ":1.1")
+        // The dialog of the program that has left the bus is withdrawn, which answers nothing.
+        var events: [Inbox.Event] = []
+        #expect(
+            waitUntil {
+                events += inbox.take()
+                return !events.isEmpty
+            })
+        guard case .answered(let dialog, nil)? = events.first else { return #expect(Bool(false), "\(events)") }
+        #expect(consents.takeAnswered(dialog) == nil)
+        #expect(consents.askNext().isEmpty && waitUntil { person.asked.count == 2 })
+        #expect(consents.takeExpired(300).map(\.message) == [3] && consents.firstEndNanoseconds == nil)
+    }
+
+    @Test("Without a display no call waits")
+    func noDisplay() throws {
+        let consents = Consents<Int>(try Inbox()) { Person(canAsk: false).prompter($0) }
+        #expect(throws: BusError.isForeign) { try consents.hold(1, request(), endNanoseconds: 100) }
+        #expect(consents.firstEndNanoseconds == nil)
+    }
+
+    @Test("A program that lets calls wait in a loop reaches a limit, and others do not")
+    func limit() throws {
+        let person = Person()
+        let consents = Consents<Int>(try Inbox()) { person.prompter($0) }
+        for number in 0..<ConsentRequest.limitForConnection { try consents.hold(number, request(), endNanoseconds: 100) }
+        #expect(throws: BusError.limitsExceeded("too many calls of this program wait for a person")) {
+            try consents.hold(0, request(), endNanoseconds: 100)
+        }
+        try consents.hold(0, request(":1.2"), endNanoseconds: 100)
+        #expect(consents.takeExpired(100).count == ConsentRequest.limitForConnection + 1)
+    }
+}
+
+/// Programs by the numbers of their processes.
+private struct KnownPrograms: ProgramIdentifying {
+    let programs: [Int32: String]
+
+    func identity(ofProcess process: Int32) throws(KeychainFailure) -> String? {
+        guard let program = programs[process] else { throw KeychainFailure(.notAvailable, "the process has ended") }
+        return program.isEmpty ? nil : program
+    }
+}
+
+@Suite("Which program may use which items", .blocking)
+struct AccessRightsTests {
+    private static let programs = KnownPrograms(programs: [
+        1: "program:/usr/bin/nm-applet", 2: "program:/usr/bin/gnome-shell", 3: "program:/home/nm-applet/tool", 4: "",
+        5: "flatpak:nm-applet",
+        6: "program:/usr/bin/seahorse",
+    ])
+
+    private let directory: TemporaryDirectory
+    private let keychain: LocalKeychain
+
+    init() throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        self.directory = directory
+        keychain = LocalKeychain(home: directory.path) { $0.useTestPolicy(in: directory.path) }
+    }
+
+    private func rights(_ mode: AccessMode = .ask) -> AccessRights { AccessRights(mode, keychain, Self.programs) }
+
+    private func caller(_ process: Int32, _ rights: AccessRights) throws -> Caller {
+        try rights.caller(":1.\(process)") { process }
+    }
+
+    private let network = ItemLookup([(ItemAttribute.schema, "org.freedesktop.NetworkManager.Connection")])
+
+    @Test("Items that programs of a desktop share belong to them only if one of these has stored them")
+    func sharedItems() throws {
+        let rights = rights()
+        let shared = ItemOwner("shared:network")
+        #expect(try caller(1, rights).owner(of: network) == shared && caller(2, rights).owner(of: network) == shared)
+        for process: Int32 in [3, 5] {
+            let program = try caller(process, rights)
+            #expect(program.owner(of: network) == ItemOwner(try #require(program.program)))
+            #expect(try rights.decision(program, shared) == .undecided)
+        }
+        #expect(try caller(1, rights).owner(of: ItemLookup([])) == ItemOwner("program:/usr/bin/nm-applet"))
+        #expect(try rights.decision(caller(2, rights), shared) == .allowed)
+        #expect(try caller(4, rights).owner(of: network) == .everyProgram)
+    }
+
+    @Test("A program sees an item of another one with an attribute of its own, and a program that lists all items always")
+    func visibility() throws {
+        let rights = rights()
+        let foreign = ItemOwner("program:/usr/bin/a")
+        let specific = ItemLookup([("user", "Skroob"), (ItemAttribute.schema, "x")])
+        for (process, lookup, expected): (Int32, ItemLookup?, AccessRights.Visibility) in [
+            (1, specific, .foreign), (1, network, .hidden), (1, ItemLookup([]), .hidden), (1, nil, .hidden), (6, nil, .foreign),
+        ] {
+            #expect(try rights.isVisible(foreign, to: caller(process, rights), searching: lookup) == expected)
+        }
+        #expect(try rights.isVisible(.everyProgram, to: caller(1, rights), searching: nil) == .own)
+        let closed = self.rights(.closed)
+        #expect(try closed.isVisible(foreign, to: caller(6, closed), searching: specific) == .hidden)
+    }
+
+    @Test("A decision counts for a program by its name, and for one without a name as long as its connection")
+    func decisions() throws {
+        let rights = rights()
+        let (foreign, other) = (ItemOwner("program:/usr/bin/a"), ItemOwner("program:/usr/bin/b"))
+        rights.note(isAllowed: true, try caller(1, rights), foreign)
+        rights.note(isAllowed: false, try caller(1, rights), other)
+        rights.note(isAllowed: true, try caller(4, rights), foreign)
+        #expect(try rights.decision(caller(1, rights), foreign) == .allowed && rights.decision(caller(1, rights), other) == .refused)
+        #expect(try rights.decision(caller(4, rights), foreign) == .allowed)
+        for process: Int32 in [1, 4] { rights.removeAll(of: ":1.\(process)") }
+        #expect(try rights.decision(caller(1, rights), foreign) == .allowed && rights.decision(caller(1, rights), other) == .refused)
+        #expect(try rights.decision(caller(4, rights), foreign) == .undecided)
+        let next = self.rights()
+        #expect(try next.decision(caller(1, next), foreign) == .allowed && next.decision(caller(1, next), other) == .undecided)
+        #expect(try GrantStorage(keychain).list().map(\.owner) == ["program:/usr/bin/a"])
+    }
+
+    @Test("A process that cannot be identified is no program without a name, and is asked about again")
+    func unknownProcess() throws {
+        let rights = rights()
+        #expect(throws: KeychainFailure(.notAvailable, "")) { try caller(9, rights) }
+        #expect(try rights.caller(":1.9") { 1 }.program == "program:/usr/bin/nm-applet")
+    }
+
+    @Test("Two names that Unicode takes for equivalent are two owners")
+    func bytes() {
+        #expect(ItemOwner("program:/usr/bin/\u{E9}") != ItemOwner("program:/usr/bin/e\u{301}"))
+    }
+
+    @Test(
+        "The mode is one of three words in a file of root",
+        arguments: [("open\n", AccessMode.open), ("ask", .ask), (" closed \n", .closed), ("", nil), ("open ask", nil), ("Open", nil)])
+    func modes(text: String, mode: AccessMode?) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/mode"
+        #expect(try AccessMode.configured(path) == .ask)
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        guard geteuid() == 0 else { return }
+        #expect((try? AccessMode.configured(path)) == mode)
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+        #expect(throws: KeychainFailure(.notAvailable, "")) { try AccessMode.configured(path) }
+    }
+}
+#endif
