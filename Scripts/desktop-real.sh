@@ -8,8 +8,8 @@ usage() {
 Scripts/desktop-real.sh [OPTIONS] [PROGRAM ...]
 
 Starts a private message bus with keychain-secret-service, with an encrypted keychain of its own, and lets each program use it: secret-tool, gdbus,
-python (SecretStorage and keyring), git (its helper for libsecret), and seahorse. Without names, all that are installed. The products of a
-build with the package trait SecretService have to exist:
+python (SecretStorage and keyring), git (its helper for libsecret), portal (xdg-desktop-portal, for a program in a sandbox), and seahorse. Without
+names, all of them. The products of a build with the package trait SecretService have to exist:
 
     Scripts/test.sh --traits TPM,Configuration,Etcd,SecretService --scratch-path .build/with-traits -- --filter '^SecretServiceTests'
 
@@ -18,7 +18,8 @@ build with the package trait SecretService have to exist:
     --picture FILE    keeps pictures of Seahorse's window, beside each other in one file
     --keep            keeps the files, and prints their directory
 
-Exits with 0 if every program did all of it, 1 if one did not, and 2 if a program that was named is not installed.
+Exits with 0 if every program did all of it, 1 if one did not, and 2 if a program that was named is not installed. The last line names programs
+whose checks did not run because something is not installed.
 TEXT
 }
 
@@ -172,6 +173,61 @@ use_git() {
     check "finds nothing any more" not answer "username=ada password=second "
 }
 
+missing_portal() {
+    local packages=()
+    [ -x /usr/libexec/xdg-desktop-portal ] || packages+=(xdg-desktop-portal)
+    command -v bwrap >/dev/null || packages+=(bubblewrap)
+    /usr/bin/python3 -c 'import dbus, gi' 2>/dev/null || packages+=(python3-dbus python3-gi)
+    echo "${packages[@]}"
+}
+use_portal() {
+    local portals=$root/portals
+    mkdir "$portals"
+    case $keyring in
+        bridge) cp Scripts/keychain.portal "$portals" ;;
+        gnome) cp /usr/share/xdg-desktop-portal/portals/gnome-keyring.portal "$portals" ;;
+    esac
+    XDG_DESKTOP_PORTAL_DIR=$portals XDG_CURRENT_DESKTOP=GNOME /usr/libexec/xdg-desktop-portal >"$root/portal-program.log" 2>&1 &
+    children+=($!)
+    has_portal() { call org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner org.freedesktop.portal.Desktop | grep true; }
+    cat >"$root/portal.py" <<'PYTHON'
+import dbus, os, sys
+from dbus.mainloop.glib import DBusGMainLoop
+from gi.repository import GLib
+DBusGMainLoop(set_as_default=True)
+bus, loop = dbus.SessionBus(), GLib.MainLoop()
+reading, writing = os.pipe()
+answers = []
+bus.add_signal_receiver(lambda code, results: (answers.append(code), loop.quit()), 'Response', 'org.freedesktop.portal.Request')
+portal = bus.get_object('org.freedesktop.portal.Desktop', '/org/freedesktop/portal/desktop', introspect=False)
+dbus.Interface(portal, 'org.freedesktop.portal.Secret').RetrieveSecret(dbus.types.UnixFd(writing), dbus.Dictionary({}, signature='sv'))
+GLib.timeout_add_seconds(30, loop.quit)
+if not answers: loop.run()
+os.close(writing)
+print(answers, os.read(reading, 1000).hex())
+PYTHON
+    # The file by which Flatpak tells what runs in a sandbox.
+    sandboxed() {
+        bwrap --tmpfs / --ro-bind /usr /usr --symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin --ro-bind /etc /etc --proc /proc \
+            --dev /dev --bind "$root" "$root" --ro-bind-data 9 /.flatpak-info /usr/bin/python3 "$root/portal.py" \
+            9<<<"[Application]"$'\n'"name=$1"$'\n'"[Instance]"$'\n'"instance-id=1"
+    }
+    first() { sandboxed org.example.Mail >"$root/secret" && grep -E '^\[dbus\.UInt32\(0\)\] [0-9a-f]{128}$|^\[0\] [0-9a-f]{128}$' "$root/secret" >/dev/null; }
+    again() { is "$(sandboxed org.example.Mail | sha256sum)" "$(sha256sum <"$root/secret")"; }
+    another() { not cmp -s <(sandboxed org.example.Other) "$root/secret"; }
+    unnamed() { /usr/bin/python3 "$root/portal.py" | grep -E '^\[(dbus\.UInt32\()?2\)?\] $'; }
+    hidden() { is "$(call org.freedesktop.secrets /org/freedesktop/secrets org.freedesktop.Secret.Service.SearchItems "{'app_id': 'org.example.Mail'}")" '(@ao [], @ao [])'; }
+    check "starts" wait_for has_portal
+    check "an application in a sandbox gets its secret" first
+    check "gets the same one again" again
+    check "another application gets another one" another
+    # GNOME Keyring gives all programs without a sandbox one secret, and shows them all.
+    if [ $keyring = bridge ]; then
+        check "a program without a sandbox gets none" unnamed
+        check "the keyring does not show it" hidden
+    fi
+}
+
 missing_seahorse() {
     local program packages=()
     for program in seahorse:seahorse Xvfb:xvfb xdotool:xdotool import:imagemagick; do
@@ -220,7 +276,8 @@ use_seahorse() {
     unset DISPLAY
 }
 
-all=(secret-tool gdbus python git seahorse)
+all=(secret-tool gdbus python git portal seahorse)
+not_run=()
 for program in "${programs[@]:-${all[@]}}"; do
     function=${program//-/_}
     declare -F "use_$function" >/dev/null || { echo "There is no check for $program." >&2; exit 2; }
@@ -230,9 +287,11 @@ for program in "${programs[@]:-${all[@]}}"; do
     if [ -n "$missing" ]; then
         echo "  not installed: $missing"
         [ ${#programs[@]} -eq 0 ] || exit 2
+        not_run+=("$program")
         continue
     fi
     "use_$function"
 done
 [ $failures -eq 0 ] || { echo "$failures checks failed." >&2; exit 1; }
+[ ${#not_run[@]} -eq 0 ] || { echo "The other checks passed. Not run, because something is not installed: ${not_run[*]}"; exit; }
 echo "All checks passed."

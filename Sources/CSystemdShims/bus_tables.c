@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-/* Sources: Secret Service API Draft, version 0.2; sd_bus_add_fallback_vtable(3). */
+/* Sources: Secret Service API Draft, version 0.2; org.freedesktop.impl.portal.Secret.xml and org.freedesktop.impl.portal.Request.xml of
+   xdg-desktop-portal; sd_bus_add_fallback_vtable(3). */
 
 static const char root[] = "/org/freedesktop/secrets";
+static const char portal_root[] = "/org/freedesktop/portal/desktop";
 
 typedef struct {
     const keychain_bus_handlers *handlers;
@@ -114,13 +116,31 @@ static const sd_bus_vtable prompt_table[] = {
     SD_BUS_VTABLE_END,
 };
 
+static const sd_bus_vtable portal_table[] = {
+    SD_BUS_VTABLE_START(SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS("RetrieveSecret", SD_BUS_ARGS("o", handle, "s", app_id, "h", fd, "a{sv}", options), SD_BUS_ARGS("u", response, "a{sv}", results), call, 0),
+    CONSTANT("version", "u"),
+    SD_BUS_VTABLE_END,
+};
+
+static const sd_bus_vtable portal_request_table[] = {
+    SD_BUS_VTABLE_START(SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_ARGS, call, 0),
+    SD_BUS_VTABLE_END,
+};
+
 static const struct {
+    const char *root;
     const char *interface;
     const sd_bus_vtable *table;
 } tables[] = {
-    {"org.freedesktop.Secret.Service", service_table}, {"org.freedesktop.Secret.Collection", collection_table},
-    {"org.freedesktop.Secret.Item", item_table},       {"org.freedesktop.Secret.Session", session_table},
-    {"org.freedesktop.Secret.Prompt", prompt_table},
+    {root, "org.freedesktop.Secret.Service", service_table},
+    {root, "org.freedesktop.Secret.Collection", collection_table},
+    {root, "org.freedesktop.Secret.Item", item_table},
+    {root, "org.freedesktop.Secret.Session", session_table},
+    {root, "org.freedesktop.Secret.Prompt", prompt_table},
+    {portal_root, "org.freedesktop.impl.portal.Secret", portal_table},
+    {portal_root, "org.freedesktop.impl.portal.Request", portal_request_table},
 };
 
 static int enumerate(sd_bus *bus, const char *path, void *data, char ***nodes, sd_bus_error *error) {
@@ -164,7 +184,7 @@ int keychain_bus_serve(sd_bus *bus, const keychain_bus_handlers *handlers, void 
     data->context = context;
     int result = 0;
     for (size_t index = 0; result >= 0 && index < sizeof tables / sizeof tables[0]; index++) {
-        result = sd_bus_add_fallback_vtable(bus, NULL, root, tables[index].interface, tables[index].table, find, data);
+        result = sd_bus_add_fallback_vtable(bus, NULL, tables[index].root, tables[index].interface, tables[index].table, find, data);
     }
     if (result >= 0) result = sd_bus_add_node_enumerator(bus, NULL, root, enumerate, data);
     if (result >= 0) {

@@ -251,6 +251,8 @@ package struct OpenFile: ~Copyable, Sendable {
         case readWaiting
         /// Creates the file, mode 0600; fails if the name is taken.
         case createExclusively
+        /// Writes without waiting for room in a pipe; fails with `ENXIO` if nothing reads it.
+        case writeNow
     }
 
     package let descriptor: FileDescriptor
@@ -266,6 +268,7 @@ package struct OpenFile: ~Copyable, Sendable {
             case .readWrite: O_RDWR
             case .append: O_WRONLY | O_APPEND
             case .createExclusively: O_RDWR | O_CREAT | O_EXCL
+            case .writeNow: O_WRONLY | O_NONBLOCK
             }
         let links = followsLinks ? 0 : O_NOFOLLOW
         let number = try Errno.check { unsafe open(path, flags | links | O_CLOEXEC | O_NOCTTY, 0o600) }
@@ -279,6 +282,11 @@ package struct OpenFile: ~Copyable, Sendable {
         guard number <= STDERR_FILENO else { return number }
         defer { _ = Glibc.close(number) }
         return try Errno.check { fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) }
+    }
+
+    /// Copies a descriptor that is open already.
+    init(copying other: FileDescriptor) throws(Errno) {
+        descriptor = FileDescriptor(rawValue: try Errno.check { fcntl(other.rawValue, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) })
     }
 
     /// Opens a terminal to read and write without blocking.

@@ -12,6 +12,8 @@ enum ServedObject {
     case item(Collection, UInt64)
     case session(UInt64)
     case prompt(UInt64)
+    case portal
+    case portalRequest(UInt64)
 
     /// Nil for a folder, which has none.
     var interface: String? {
@@ -22,6 +24,8 @@ enum ServedObject {
         case .item: SecretServiceBridge.Interface.item
         case .session: SecretServiceBridge.Interface.session
         case .prompt: SecretServiceBridge.Interface.prompt
+        case .portal: SecretPortal.interface
+        case .portalRequest: SecretPortal.requestInterface
         }
     }
 }
@@ -95,6 +99,7 @@ extension SecretServiceBridge {
 
     /// Returns what a path names; an alias is the collection that it stands for, and so are the items below it.
     func object(at path: String) throws(BusError) -> ServedObject {
+        if let object = portal.object(at: path) { return object }
         guard let parsed = ObjectPath(path), let object = try object(parsed) else { throw .noObject(at: path) }
         return object
     }
@@ -129,7 +134,7 @@ extension SecretServiceBridge {
         case .collection(let collection):
             let numbers = (try? collection.numbers()) ?? []
             return numbers.prefix(Self.announcedItemLimit).map { .item(collection: collection.name, $0) }
-        case .folder, .item, .session, .prompt: return []
+        case .folder, .item, .session, .prompt, .portal, .portalRequest: return []
         }
     }
 
@@ -148,6 +153,8 @@ extension SecretServiceBridge {
             try message.reply()
             return true
         case .prompt(let number): return try performPrompt(message, number)
+        case .portal: return try performPortal(message)
+        case .portalRequest(let number): return try performPortalRequest(message, number)
         case .folder: return false
         }
     }

@@ -11,7 +11,8 @@ extension SecretServiceBridge {
             try reply.append(paths: all.map { ObjectPath.collection($0.name).text })
         case .collection(let collection): try appendProperty(name, of: collection, to: reply)
         case .item(let collection, let number): try appendProperty(name, of: number, in: collection, to: reply)
-        case .folder, .session, .prompt: break
+        case .portal: try reply.append(number: SecretPortal.version)
+        case .folder, .session, .prompt, .portalRequest: break
         }
     }
 

@@ -104,7 +104,7 @@ extension SecretServiceBridge {
             }
             try message.rewind()
             return items
-        case .service, .folder, .collection, .session, .prompt: return []
+        case .service, .folder, .collection, .session, .prompt, .portal, .portalRequest: return []
         }
     }
 
@@ -142,7 +142,7 @@ extension SecretServiceBridge {
                         label: try collection.storage.description(of: number).0.label)
                 }
                 do throws(BusError) {
-                    try consents.hold(message.held(), question, endNanoseconds: endNanoseconds)
+                    try consents.hold(PendingCall(message), question, endNanoseconds: endNanoseconds)
                 } catch {
                     if case .service = object, error == .isForeign { continue }
                     throw error
@@ -169,7 +169,7 @@ extension SecretServiceBridge {
 
     private func askNext() { for call in consents.askNext() { performAgain(call, .none) } }
 
-    private func performAgain(_ call: Consents<HeldMessage>.HeldCall, _ patience: Patience) {
+    private func performAgain(_ call: Consents<PendingCall>.HeldCall, _ patience: Patience) {
         call.message.perform { message throws(BusError) in
             guard try perform(message, patience) else { throw .noObject(at: message.path) }
         }

@@ -93,7 +93,7 @@ extension SecretServiceBridge {
         do throws(BusError) {
             switch try object(at: path) {
             case .collection(let collection), .item(let collection, _): return collection
-            case .service, .folder, .session, .prompt: return nil
+            case .service, .folder, .session, .prompt, .portal, .portalRequest: return nil
             }
         } catch {
             guard error == .noObject(at: path) else { throw error }

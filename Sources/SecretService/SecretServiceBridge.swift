@@ -37,10 +37,11 @@ package final class SecretServiceBridge {
     let collections: CollectionList
     var sessions = Sessions()
     let prompts: Prompts
-    let consents: Consents<HeldMessage>
+    let consents: Consents<PendingCall>
     /// Nil if every program may use every item.
     let rights: AccessRights?
-    private let inbox: Inbox
+    var portal: SecretPortal
+    let inbox: Inbox
     private var pendingChanges: [PropertyChange] = []
     private var isPending: Set<PropertyChange> = []
     /// The lock, as far as it was looked at for the present message.
@@ -79,6 +80,7 @@ package final class SecretServiceBridge {
         inbox = try Inbox()
         self.keychain = keychain
         collections = CollectionList(keychain)
+        portal = SecretPortal(keychain)
         prompts = Prompts(Unlocker(session: keychain, inbox: inbox) { prompter($0) })
         consents = Consents(inbox) { prompter($0) }
         rights = mode == .open ? nil : identification.map { AccessRights(mode, keychain, $0) }
@@ -94,6 +96,7 @@ package final class SecretServiceBridge {
         defer { observation.cancel() }
         try serveObjects()
         try bus.takeName()
+        takePortalName()
         onReady()
         while true {
             // Not without end: a program that calls without a pause keeps no prompt and no change from being announced.
@@ -164,11 +167,13 @@ package final class SecretServiceBridge {
             announceLock()
             for completion in prompts.endAfterDialog(isUnlocked: isUnlocked) { complete(completion) }
         case .answered(let dialog, let isAllowed): continueCalls(afterDialog: dialog, isAllowed: isAllowed)
+        case .delivered(let number, let isWritten): respond(isWritten ? .success : .other, to: number)
         case .stop: break
         }
     }
 
     func complete(_ completion: Prompts.Completion) {
+        guard !completePortal(completion) else { return }
         bus.emit("Completed", from: completion.path, Interface.prompt, to: completion.owner) { message throws(BusError) in
             try message.append(completion.isDismissed)
             try message.appendContainer(BusType.variant, "ao") { () throws(BusError) in try message.append(paths: completion.paths) }
@@ -268,6 +273,7 @@ package final class SecretServiceBridge {
     /// Ends what belongs to a connection that has left the bus.
     func removeAll(of owner: String) {
         sessions.closeAll(of: owner)
+        portal.removeAll(of: owner)
         prompts.removeAll(of: owner)
         consents.removeAll(of: owner)
         rights?.removeAll(of: owner)

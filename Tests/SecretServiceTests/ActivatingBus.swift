@@ -14,6 +14,8 @@ final class ActivatingBus: TestBus {
     static let name = "org.freedesktop.secrets"
 
     let home: String
+    /// Variables of the session that `valet` and the keyring have besides the usual ones.
+    var variables: [String: String] = [:]
     /// The files by which the system, and not the user, has a keyring started.
     let systemServices: String
     private let homeDirectory: TemporaryDirectory
@@ -48,12 +50,14 @@ final class ActivatingBus: TestBus {
         [
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "XDG_RUNTIME_DIR": home, "KEYCHAIN_HOME": home,
             "XDG_CONFIG_DIRS": home + "/no-system-configuration", "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(busDirectory.path)/bus",
-        ]
+        ].merging(variables) { $1 }
     }
 
     /// Runs `valet secret-service`.
     func valet(_ arguments: String...) throws -> (ending: ChildProcess.Ending, output: String) {
-        try run(try BuiltProgram.path(of: "valet"), ["secret-service"] + arguments)
+        // The built program is not installed.
+        let program = arguments.first == "enable" ? ["--program", try BuiltProgram.path(of: "keychain-secret-service")] : []
+        return try run(try BuiltProgram.path(of: "valet"), ["secret-service"] + arguments + program)
     }
 
     /// Runs `valet secret-service enable` of another installation, whose keyring never becomes the keyring.
@@ -69,7 +73,7 @@ final class ActivatingBus: TestBus {
         return try run(directory + "/valet", ["secret-service", "enable"])
     }
 
-    private func run(_ valet: String, _ arguments: [String]) throws -> (ending: ChildProcess.Ending, output: String) {
+    func run(_ valet: String, _ arguments: [String]) throws -> (ending: ChildProcess.Ending, output: String) {
         let child = try ChildProcess("/bin/sh", ["-c", "exec \"$0\" \"$@\" 2>&1", valet] + arguments, environment: environment)
         child.closeInput()
         let output = try child.readToEnd()

@@ -39,6 +39,24 @@ struct ImportTests {
         #expect(try client.search([:]).unlocked.count == 5)
     }
 
+    @Test("Applications in a sandbox get the secrets here that GNOME Keyring has given them, unless they have others here")
+    func applications() throws {
+        let source = try Desktop(keyring: .gnome)
+        let frontEnd = try PortalFrontEnd(source.environment)
+        let secret = try frontEnd.secret(of: "org.example.Mail", backEnd: ActivatingBus.name)
+        let other = try frontEnd.secret(of: "org.example.Other", backEnd: ActivatingBus.name)
+        let target = try Desktop()
+        let reader = try PortalFrontEnd(target.environment)
+        let own = try reader.secret(of: "org.example.Other")
+        // Until its next start, GNOME Keyring lists these items without serving them.
+        let early = try runImport(from: source, into: target.home)
+        #expect(early.ending == .exited(1) && early.output.contains("log out"), "\(early.output)")
+        try source.restartBridge()
+        #expect(try runImport(from: source, into: target.home).output == "copied: 2\npresent: 0\n")
+        #expect(try reader.secret(of: "org.example.Mail") == secret)
+        #expect(try reader.secret(of: "org.example.Other") == own && own != other)
+    }
+
     @Test("A locked collection is not imported, and nothing else is")
     func locked() throws {
         let source = try Desktop(keyring: .gnome)

@@ -31,17 +31,21 @@ struct KeychaindTests {
         let client = try desktop.client()
         let item = try client.createItem(["a": "b"], "secret")
         #expect(try client.secret(of: item).text == "secret" && client.search(["a": "b"]).unlocked == [item])
+        let frontEnd = try PortalFrontEnd(desktop.environment)
+        let application = try frontEnd.secret(of: "org.example.Mail")
         daemon.send(signal: SIGKILL)
         _ = try daemon.waitUntilEnded()
         #expect(try client.error(item, .item, "GetSecret", [.text(client.session)], "o") == "DBus.Error.Failed")
         #expect(
             try client.error(Desktop.root, .service, "GetSecrets", [.list([.text(item)]), .text(client.session)], "aoo")
                 == "DBus.Error.Failed")
+        #expect(try frontEnd.answer(for: "org.example.Mail") == .response(2))
         try FileManager.default.removeItem(atPath: socket)
         daemon = try startDaemon()
         #expect(try client.secret(of: item).text == "secret")
         #expect(try client.createItem(["a": "b"], "second", replaces: true) == item)
         #expect(try client.secret(of: item).text == "second")
+        #expect(try frontEnd.secret(of: "org.example.Mail") == application)
         withExtendedLifetime(daemon) {}
     }
 }

@@ -26,7 +26,8 @@ struct SwitchTests {
         #expect(files[Self.activation]?.contains("SystemdService=keychain-secret-service.service") == true)
         #expect(files[Self.unit]?.contains("BusName=org.freedesktop.secrets") == true)
         for mask in Self.masks { #expect(files[mask] == "link to /dev/null") }
-        #expect(files[".config/kwalletrc"] == nil)
+        // Without the name of a desktop.
+        #expect(files[".config/kwalletrc"] == nil && files[".config/xdg-desktop-portal"] == nil)
         let item = try bus.client().createItem(["a": "b"], "secret")
         let first = try #require(try bus.keyringProcess())
         kill(first, SIGKILL)
@@ -233,12 +234,13 @@ struct SwitchTests {
             ("[org.freedesktop.secrets]\n[b]\napiEnabled=true\n", nil),
         ])
     func walletSettings(_ text: String, _ former: String?) {
-        var settings = WalletSettings(text)
-        #expect(settings.isEnabled == former)
-        settings.isEnabled = "false"
-        #expect(WalletSettings(settings.text).isEnabled == "false")
-        settings.isEnabled = former
-        #expect(WalletSettings(settings.text).isEnabled == former)
+        let file = { SettingsFile($0, group: "org.freedesktop.secrets", key: "apiEnabled") }
+        var settings = file(text)
+        #expect(settings.value == former)
+        settings.value = "false"
+        #expect(file(settings.text).value == "false")
+        settings.value = former
+        #expect(file(settings.text).value == former)
         let lines = settings.text.split(separator: "\n")
         for line in text.split(separator: "\n") where !line.hasPrefix("apiEnabled =") { #expect(lines.contains(line)) }
     }

@@ -31,7 +31,8 @@ typedef struct {
     void (*leave)(const char *name, void *context);
 } keychain_bus_handlers;
 
-/* Serves the interfaces of the Secret Service at /org/freedesktop/secrets and everywhere below. No object is registered. `handlers` and
+/* Serves the interfaces of the Secret Service at /org/freedesktop/secrets and everywhere below, and those of the portal at
+   /org/freedesktop/portal/desktop. No object is registered. `handlers` and
    `context` must outlive the bus. */
 int keychain_bus_serve(sd_bus *bus, const keychain_bus_handlers *handlers, void *context);
 

@@ -74,26 +74,7 @@ package struct LocalSocket: ~Copyable, Sendable {
     }
 
     /// Sends all of the bytes.
-    package func send(_ bytes: [UInt8], until deadline: Deadline) throws(Errno) {
-        var sent = 0
-        while sent < bytes.count {
-            // The buffer is used within the closure only.
-            let count = unsafe bytes.withUnsafeBytes { buffer in
-                let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[sent...])
-                return unsafe Glibc.send(descriptor.rawValue, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
-            }
-            if count >= 0 {
-                sent += count
-                continue
-            }
-            switch Errno.current {
-            case .interrupted: continue
-            case .wouldBlock:
-                guard try !FileDescriptor.wait(for: [descriptor], readable: false, until: deadline).isEmpty else { throw .timedOut }
-            case let error: throw error
-            }
-        }
-    }
+    package func send(_ bytes: [UInt8], until deadline: Deadline) throws(Errno) { try descriptor.sendAll(bytes, until: deadline) }
 
     /// Receives that many bytes; throws `.connectionReset` if the other side closes the connection before.
     ///
@@ -117,5 +98,29 @@ package struct LocalSocket: ~Copyable, Sendable {
             }
         }
         return bytes
+    }
+}
+
+extension FileDescriptor {
+    /// Sends all of the bytes through a socket, which may block otherwise; throws `.timedOut` if the deadline passes before there is room for them.
+    func sendAll(_ bytes: [UInt8], until deadline: Deadline) throws(Errno) {
+        var sent = 0
+        while sent < bytes.count {
+            // The buffer is used within the closure only.
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[sent...])
+                return unsafe Glibc.send(rawValue, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            if count >= 0 {
+                sent += count
+                continue
+            }
+            switch Errno.current {
+            case .interrupted: continue
+            case .wouldBlock:
+                guard try !FileDescriptor.wait(for: [self], readable: false, until: deadline).isEmpty else { throw .timedOut }
+            case let error: throw error
+            }
+        }
     }
 }

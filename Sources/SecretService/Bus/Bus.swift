@@ -37,27 +37,49 @@ internal import KeychainSystem
 
     /// Takes the name of the service, and fails if another program has it: waiting for it would let callers wait.
     func takeName() throws(KeychainFailure) {
-        let result = unsafe sd_bus_request_name(bus, Self.serviceName, 0)
-        guard result != -Errno.exists.rawValue else {
+        guard try take(Self.serviceName) else {
             let owner = owner.map { ": \($0)" } ?? ""
             throw KeychainFailure(.notAvailable, "another program is the keyring of this session\(owner)", cause: .busy)
         }
-        try check(result, "the name \(Self.serviceName) cannot be taken")
     }
 
-    /// The program that has the name.
+    /// Takes a name without waiting; returns false if another program has it.
+    func take(_ name: String) throws(KeychainFailure) -> Bool {
+        let result = unsafe sd_bus_request_name(bus, name, 0)
+        guard result != -Errno.exists.rawValue else { return false }
+        try check(result, "the name \(name) cannot be taken")
+        return true
+    }
+
+    /// The program that is the keyring.
     private var owner: String? {
+        unsafe withOwner(of: Self.serviceName, Self.ownerCredentials) { credentials in
+            var process: Int32 = 0
+            var name: UnsafePointer<CChar>?
+            guard unsafe sd_bus_creds_get_pid(credentials, &process) >= 0 else { return nil }
+            // The text belongs to the credentials, and is copied.
+            _ = unsafe sd_bus_creds_get_comm(credentials, &name)
+            return unsafe "\(BusMessage.text(name)) (process \(process))"
+        }
+    }
+
+    /// Whether the connection with this unique name has a name now, according to the bus.
+    func isOwner(_ connection: String, of name: String) -> Bool {
+        let owner: String? = unsafe withOwner(of: name, UInt64(SD_BUS_CREDS_UNIQUE_NAME)) { credentials in
+            var unique: UnsafePointer<CChar>?
+            // As in `owner`.
+            guard unsafe sd_bus_creds_get_unique_name(credentials, &unique) >= 0 else { return nil }
+            return unsafe BusMessage.text(unique)
+        }
+        return owner == connection
+    }
+
+    /// Returns nil if no program has the name.
+    @unsafe private func withOwner(of name: String, _ mask: UInt64, _ body: (OpaquePointer) -> String?) -> String? {
         var credentials: OpaquePointer?
-        guard unsafe sd_bus_get_name_creds(bus, Self.serviceName, Self.ownerCredentials, &credentials) >= 0,
-            let credentials = unsafe credentials
-        else { return nil }
+        guard unsafe sd_bus_get_name_creds(bus, name, mask, &credentials) >= 0, let credentials = unsafe credentials else { return nil }
         defer { _ = unsafe sd_bus_creds_unref(credentials) }
-        var process: Int32 = 0
-        var name: UnsafePointer<CChar>?
-        guard unsafe sd_bus_creds_get_pid(credentials, &process) >= 0 else { return nil }
-        // The text belongs to the credentials, and is copied.
-        _ = unsafe sd_bus_creds_get_comm(credentials, &name)
-        return unsafe "\(BusMessage.text(name)) (process \(process))"
+        return unsafe body(credentials)
     }
 
     /// Returns the number of the process that has made a connection.

@@ -2,13 +2,16 @@
 #if SecretService && !canImport(Darwin)
 internal import CSystemdShims
 internal import FoundationEssentials
+internal import KeychainSystem
 
 /// The type codes of D-Bus.
 enum BusType {
     static let array = CChar(UInt8(ascii: "a"))
     static let boolean = CChar(UInt8(ascii: "b"))
     static let byte = CChar(UInt8(ascii: "y"))
+    static let descriptor = CChar(UInt8(ascii: "h"))
     static let entry = CChar(UInt8(ascii: "e"))
+    static let number = CChar(UInt8(ascii: "u"))
     static let path = CChar(UInt8(ascii: "o"))
     static let string = CChar(UInt8(ascii: "s"))
     static let structure = CChar(UInt8(ascii: "r"))
@@ -21,8 +24,8 @@ enum BusType {
 /// sd-bus checks a call's types against the table of its interface before it calls a handler. Only the content of a variant can be of another
 /// type.
 @safe struct BusMessage {
-    // Valid for the duration of the handler that received it, or until the writer that made it has sent it.
-    private let pointer: OpaquePointer
+    // Valid for the duration of the handler that received it, for the lifetime of a `PendingCall`, or until the writer that made it has sent it.
+    fileprivate let pointer: OpaquePointer
 
     @unsafe init(_ pointer: OpaquePointer) {
         unsafe self.pointer = pointer
@@ -71,6 +74,13 @@ enum BusType {
         return value != 0
     }
 
+    /// Reads a file descriptor, which belongs to the message.
+    func readDescriptor() throws(BusError) -> FileDescriptor {
+        var number: Int32 = -1
+        try check(unsafe sd_bus_message_read_basic(pointer, BusType.descriptor, &number))
+        return FileDescriptor(rawValue: number)
+    }
+
     func readBytes() throws(BusError) -> Data {
         var bytes: UnsafeRawPointer?
         var count = 0
@@ -91,9 +101,6 @@ enum BusType {
 
     /// Begins to read from the first value again.
     func rewind() throws(BusError) { try check(unsafe sd_bus_message_rewind(pointer, 1)) }
-
-    /// Keeps the message beyond the handler that has received it.
-    func held() -> HeldMessage { unsafe HeldMessage(pointer) }
 
     func readPaths() throws(BusError) -> [String] {
         var paths: [String] = []
@@ -162,6 +169,12 @@ enum BusType {
     }
 
     func append(path: String) throws(BusError) { try append(path, BusType.path) }
+
+    func append(number: UInt32) throws(BusError) {
+        var number = number
+        // sd-bus copies the value.
+        try checkAppended(unsafe sd_bus_message_append_basic(pointer, BusType.number, &number))
+    }
 
     func append(_ value: Bool) throws(BusError) {
         var value: Int32 = value ? 1 : 0
@@ -232,20 +245,19 @@ enum BusType {
     func setDestination(_ name: String) throws(BusError) { try checkAppended(unsafe sd_bus_message_set_destination(pointer, name)) }
 }
 
-/// A call that is answered after the handler that has received it.
-@safe final class HeldMessage {
-    // A reference of its own, released by `deinit`.
+/// A call that is answered after its handler has returned.
+@safe final class PendingCall {
+    // Retained by `init`, released by `deinit`.
     private let pointer: OpaquePointer
 
-    @unsafe fileprivate init(_ pointer: OpaquePointer) {
-        unsafe self.pointer = unsafe sd_bus_message_ref(pointer)
-    }
+    init(_ message: BusMessage) { unsafe pointer = sd_bus_message_ref(message.pointer) }
 
     deinit { _ = unsafe sd_bus_message_unref(pointer) }
 
+    var message: BusMessage { unsafe BusMessage(pointer) }
+
     /// Performs the call from its first value on, and replies what `body` throws.
     func perform(_ body: (BusMessage) throws(BusError) -> Void) {
-        let message = unsafe BusMessage(pointer)
         do throws(BusError) {
             try message.rewind()
             try body(message)

@@ -97,7 +97,9 @@ extension Bus {
         do throws(BusError) {
             return try performCall(member, at: path, interface, append, read)
         } catch {
-            throw KeychainFailure(.notAvailable, "the keyring of this session: \(error.text)")
+            // GNOME Keyring 42 lists the secret that its portal has made for an application, and serves it after the next start.
+            let advice = error.isNoObject ? ": log out and in, and repeat the import" : ""
+            throw KeychainFailure(.notAvailable, "the keyring of this session: \(error.text)\(advice)")
         }
     }
 }

@@ -46,6 +46,11 @@ package enum KeyringImport {
                 }
             }
         }
+        // GNOME Keyring and oo7 keep the secrets of sandboxed applications as items, and these applications need the same ones.
+        let secrets = ApplicationSecrets(keychain)
+        for item in sources.flatMap(\.items) {
+            if let application = item.lookup.application { try secrets.add(item.secret.bytes, for: application) }
+        }
         return outcome
     }
 
@@ -67,5 +72,16 @@ package enum KeyringImport {
         }
         return false
     }
+}
+
+extension ItemLookup {
+    /// The application for whose sandbox the portal of another keyring has made the item; nil if none has.
+    fileprivate var application: String? {
+        let names = attributes.map(\.name)
+        guard names.allSatisfy({ $0 == Self.applicationName || $0 == ItemAttribute.schema }) else { return nil }
+        return self[Self.applicationName]
+    }
+
+    private static var applicationName: String { "app_id" }
 }
 #endif

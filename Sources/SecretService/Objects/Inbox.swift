@@ -15,6 +15,8 @@ final class Inbox: Sendable {
         case asked(isUnlocked: Bool)
         /// A person has allowed a program to use items, or has refused; nil: there is no answer.
         case answered(dialog: Int, isAllowed: Bool?)
+        /// A secret was written for a request of the portal, or could not be.
+        case delivered(request: UInt64, isWritten: Bool)
         case stop
     }
 

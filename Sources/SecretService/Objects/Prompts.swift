@@ -57,8 +57,24 @@ final class Prompts {
     /// Shows a prompt, which ends with `Inbox.Event.asked`.
     func show(_ number: UInt64, to caller: String) throws(BusError) {
         try require(number, of: caller)
+        show(number)
+    }
+
+    private func show(_ number: UInt64) {
         prompts[number]?.isShown = true
         if dialog == nil { dialog = unlocker.start() }
+    }
+
+    /// Makes a prompt that is shown at once.
+    func ask(for owner: String) throws(BusError) -> ObjectPath {
+        let path = try make(owner: owner, paths: [])
+        show(lastNumber)
+        return path
+    }
+
+    /// Ends a prompt that `ask` has made.
+    func cancel(_ path: ObjectPath) {
+        if case .prompt(let number) = path { _ = end(number, isUnlocked: false) }
     }
 
     func dismiss(_ number: UInt64, by caller: String) throws(BusError) -> Completion {

@@ -69,8 +69,8 @@ struct SecretServiceEnableCommand: ParsableCommand {
         commandName: "enable",
         abstract: "Copy the items of the present keyring, and make the keychain the keyring of this session and the next ones.",
         discussion: """
-            Writes the file by which the bus of the session starts keychain-secret-service, masks the units of GNOME Keyring, and turns the Secret \
-            Service of KWallet off, all in the home directory of the user. Nothing is removed from the present keyring. Ends with a look at the \
+            Writes the files by which the bus of the session starts keychain-secret-service, masks the units of GNOME Keyring, turns the Secret \
+            Service of KWallet off, and chooses the keychain for the secrets of sandboxed applications, all in the home directory of the user. Nothing is removed from the present keyring. Ends with a look at the \
             new one, and puts every file back if that fails.
             """)
 
@@ -80,8 +80,13 @@ struct SecretServiceEnableCommand: ParsableCommand {
     @Flag(help: "Leave the items of the present keyring where they are.")
     var noImport = false
 
+    @Option(
+        help: ArgumentHelp("Use this program instead of the installed keychain-secret-service.", valueName: "path"),
+        completion: .file())
+    var program: String?
+
     func run() throws {
-        let program = try KeyringProgram.find()
+        let program = try program.map { path in try KeyringProgram(at: path) } ?? KeyringProgram.find()
         try program.check()
         let keyring = KeyringSwitch(bus: try KeyringBus(), places: try KeyringPlaces(ProcessEnvironment.variables))
         let lines = try keyring.enable(program, replaces: replace, imports: !noImport)

@@ -5,6 +5,8 @@ import KeychainSystem
 /// The bus of a desktop session, as far as its keyring is concerned.
 struct KeyringBus {
     static let serviceName = "org.freedesktop.secrets"
+    /// The keychain's portal for the secrets of sandboxed applications.
+    static let portalName = "org.freedesktop.impl.portal.desktop.keychain"
 
     /// The program that has the name of the keyring.
     struct Owner: Equatable {

@@ -10,7 +10,7 @@ struct KeyringPlaces {
     private static let unitName = "\(KeyringProgram.name).service"
     private static let formerUnitNames = ["gnome-keyring-daemon.service", "gnome-keyring-daemon.socket"]
     private static let autostartName = "gnome-keyring-secrets.desktop"
-    fileprivate static let note = "# Written by `valet secret-service enable`. `valet secret-service disable` removes it.\n"
+    static let note = "# Written by `valet secret-service enable`. `valet secret-service disable` removes it.\n"
     /// The variables by which a keychain is found: the session of the bus may lack what is set here.
     private static let keychainVariables = ["KEYCHAIN_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"]
 
@@ -43,7 +43,17 @@ struct KeyringPlaces {
         return path()
     }
     var wallet: String { configuration + "/kwalletrc" }
-    var activation: String { "\(data)/dbus-1/services/\(KeyringBus.serviceName).service" }
+    var activation: String { activation(of: KeyringBus.serviceName) }
+
+    private func activation(of name: String) -> String { "\(data)/dbus-1/services/\(name).service" }
+
+    /// The settings of other programs to change.
+    func settings(disablesWallet: Bool) -> [Setting] {
+        // Source: KWallet, src/kwalletsettings.kcfg.
+        let wallet = Setting(path: wallet, group: KeyringBus.serviceName, key: "apiEnabled") { _ in "false" }
+        let portal = PortalPreference.setting(environment, configuration: configuration, data: data)
+        return (disablesWallet ? [wallet] : []) + (portal.map { [$0] } ?? [])
+    }
 
     /// The files to write, the one by which the bus starts the program last.
     func files(for program: KeyringProgram) throws(CommandFailure) -> [(path: String, content: FileContent)] {
@@ -72,14 +82,16 @@ struct KeyringPlaces {
             """
         files.append((units + Self.unitName, .file(Data(unit.utf8))))
         let prefix = variables.isEmpty ? "" : "/usr/bin/env " + variables.map { "\($0)=\($1) " }.joined()
-        let activationText = """
-            \(Self.note)[D-BUS Service]
-            Name=\(KeyringBus.serviceName)
-            Exec=\(prefix)\(program.path)
-            SystemdService=\(Self.unitName)
+        for name in [KeyringBus.portalName, KeyringBus.serviceName] {
+            let text = """
+                \(Self.note)[D-BUS Service]
+                Name=\(name)
+                Exec=\(prefix)\(program.path)
+                SystemdService=\(Self.unitName)
 
-            """
-        files.append((activation, .file(Data(activationText.utf8))))
+                """
+            files.append((activation(of: name), .file(Data(text.utf8))))
+        }
         return files
     }
 
@@ -128,8 +140,8 @@ enum FileContent: Codable, Equatable {
         }
     }
 
-    /// Puts this in the place of a file.
-    func write(to path: String) throws(CommandFailure) {
+    /// Puts this in the place of a file, which keeps its permissions; `permissions` are those of a file that another one has replaced since.
+    func write(to path: String, permissions: UInt32? = nil) throws(CommandFailure) {
         do throws(KeychainFailure) {
             let present = try FileStatus.ifPresent(at: path)
             do throws(Errno) {
@@ -143,7 +155,9 @@ enum FileContent: Codable, Equatable {
             }
             guard case .file(let data) = self else { return }
             _ = try AtomicFile(path).write(replacingExisting: true) { writer throws(KeychainFailure) in try writer.append(data) }
-            if let present, present.kind == .regularFile { try? FileSystem.setPermissions(present.permissions, of: path) }
+            if let permissions = present.flatMap({ $0.kind == .regularFile ? $0.permissions : nil }) ?? permissions {
+                try? FileSystem.setPermissions(permissions, of: path)
+            }
         } catch {
             throw CommandFailure(error)
         }
@@ -152,6 +166,21 @@ enum FileContent: Codable, Equatable {
     /// Whether `enable` has written the file.
     var isWrittenBySetup: Bool {
         if case .file(let data) = self { data.starts(with: KeyringPlaces.note.utf8) } else { false }
+    }
+
+    /// The text of a file, or that of the one to make if there is none; nil for a link, and for a file of bytes.
+    func text(orElse initialText: String) -> String? {
+        switch self {
+        case .absent: initialText
+        case .file(let data): String(validating: data, as: UTF8.self)
+        case .link: nil
+        }
+    }
+
+    /// The permissions of a regular file; nil for anything else.
+    static func permissions(of path: String) -> UInt32? {
+        guard let status = try? FileStatus(of: path), status.kind == .regularFile else { return nil }
+        return status.permissions
     }
 
     private var isFile: Bool { if case .file = self { true } else { false } }

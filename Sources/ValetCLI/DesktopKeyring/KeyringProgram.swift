@@ -17,16 +17,40 @@ struct KeyringProgram {
 
     let path: String
 
+    init(path: String) { self.path = path }
+
     /// Finds the program beside this one, or in the usual directories of installed programs.
+    ///
+    /// A program in the build directory of the sources is not taken: it is gone with the next build that fails.
     static func find() throws(CommandFailure) -> KeyringProgram {
         var directories = ["/usr/local/libexec", "/usr/libexec"]
         if let own = CurrentProcess.executablePath.map(FileSystem.parent) {
             directories.insert(contentsOf: [own, FileSystem.parent(of: own) + "/libexec"], at: 0)
         }
         for directory in directories where FileSystem.isExecutable("\(directory)/\(name)") {
-            if let path = try? FileSystem.resolve("\(directory)/\(name)") { return KeyringProgram(path: path) }
+            guard let path = try? FileSystem.resolve("\(directory)/\(name)") else { continue }
+            // The package manager's list of object files.
+            guard !FileSystem.exists("\(path).product/Objects.LinkFileList") else {
+                throw CommandFailure(
+                    .usage,
+                    "\(ItemListing.escapingUnprintable(path)) is in a build directory, which the files of the session must not name",
+                    advice:
+                        "Nothing was changed. Install it with `make install-secret-service`, or name it with --program if it is to stay there."
+                )
+            }
+            return KeyringProgram(path: path)
         }
         throw CommandFailure(.unavailable, "the program \(name) is not installed", advice: advice)
+    }
+
+    /// The program at a path that a person has chosen.
+    init(at path: String) throws(CommandFailure) {
+        guard let resolved = try? FileSystem.resolve(path), FileSystem.isExecutable(resolved) else {
+            throw CommandFailure(
+                .usage, "\(ItemListing.escapingUnprintable(path)) is no program",
+                advice: "Nothing was changed. Correct the path after --program.")
+        }
+        self.path = resolved
     }
 
     /// Throws if the program cannot be a keyring now: its build lacks the trait, or the keychain is locked or cannot be opened.

@@ -10,14 +10,19 @@ struct KeyringSetup: Codable {
     struct Change: Codable {
         let path: String
         let former: FileContent
+        /// The permissions of the former file; nil if there was none.
+        let formerPermissions: UInt32?
         /// What `enable` has written, each time that it was used: the last one may not have reached the file.
         let written: [FileContent]
     }
 
-    /// The change of KWallet's settings: if other programs change them too, only this setting is put back.
-    struct WalletChange: Codable {
+    /// The change of a setting of another program: if the file is changed since, only this setting is put back.
+    struct SettingChange: Codable {
         let change: Change
-        let formerSetting: String?
+        let group: String
+        let key: String
+        let value: String
+        let formerValue: String?
     }
 
     /// The state of one change now.
@@ -28,17 +33,16 @@ struct KeyringSetup: Codable {
         case unreadable = "cannot be read"
     }
 
-    private static let presentVersion = 1
-    private static let disabled = "false"
+    private static let presentVersion = 2
 
     private let version: Int
     /// The program that is the keyring.
     let program: String
     private(set) var directories: [String] = []
     private(set) var changes: [Change] = []
-    private(set) var wallet: WalletChange?
+    private(set) var settings: [SettingChange] = []
     /// The changes of all files.
-    var allChanges: [Change] { changes + (wallet.map { [$0.change] } ?? []) }
+    var allChanges: [Change] { changes + settings.map(\.change) }
 
     init(program: String) {
         version = Self.presentVersion
@@ -61,7 +65,7 @@ struct KeyringSetup: Codable {
     /// Continues an earlier setup, for another program perhaps.
     func with(program: String) -> KeyringSetup {
         var setup = KeyringSetup(program: program)
-        (setup.directories, setup.changes, setup.wallet) = (directories, changes, wallet)
+        (setup.directories, setup.changes, setup.settings) = (directories, changes, settings)
         return setup
     }
 
@@ -86,8 +90,8 @@ struct KeyringSetup: Codable {
     /// Makes all changes for the program, and returns whether a file has another content now.
     ///
     /// Those of an earlier setup stay recorded with what was there before them.
-    mutating func apply(_ places: KeyringPlaces, disablesWallet: Bool) throws(CommandFailure) -> Bool {
-        if disablesWallet { try disableWallet(places) }
+    mutating func apply(_ places: KeyringPlaces, _ settings: [Setting]) throws(CommandFailure) -> Bool {
+        for setting in settings { try change(setting, places) }
         var isChanged = false
         for file in try places.files(for: KeyringProgram(path: program)) where try put(file.content, at: file.path, places) {
             isChanged = true
@@ -100,15 +104,16 @@ struct KeyringSetup: Codable {
         let present = try FileContent(at: path)
         // A file of an earlier setup whose record was lost.
         var former = present.isWrittenBySetup ? .absent : present
+        var permissions = former == .absent ? nil : FileContent.permissions(of: path)
         var written = [content]
         if let index = changes.firstIndex(where: { $0.path == path }) {
             let earlier = changes.remove(at: index)
             if earlier.written.contains(present) {
-                former = earlier.former
+                (former, permissions) = (earlier.former, earlier.formerPermissions)
                 written = earlier.written.filter { $0 != content } + written
             }
         }
-        changes.append(Change(path: path, former: former, written: written))
+        changes.append(Change(path: path, former: former, formerPermissions: permissions, written: written))
         try save(places)
         guard present != content else { return false }
         try makeDirectory(FileSystem.parent(of: path), places)
@@ -116,25 +121,25 @@ struct KeyringSetup: Codable {
         return true
     }
 
-    private mutating func disableWallet(_ places: KeyringPlaces) throws(CommandFailure) {
-        guard var settings = try Self.walletSettings(places.wallet), settings.isEnabled != Self.disabled else { return }
-        let formerSetting = settings.isEnabled
-        settings.isEnabled = Self.disabled
-        let content = FileContent.file(Data(settings.text.utf8))
-        let change = Change(path: places.wallet, former: try FileContent(at: places.wallet), written: [content])
-        wallet = WalletChange(change: change, formerSetting: formerSetting)
+    private mutating func change(_ setting: Setting, _ places: KeyringPlaces) throws(CommandFailure) {
+        let path = setting.path
+        let present = try FileContent(at: path)
+        let isRecorded = settings.contains { $0.change.path == path && $0.key == setting.key }
+        // As in `put`.
+        let former = present.isWrittenBySetup && !isRecorded ? .absent : present
+        guard var file = former.text(orElse: setting.initialText).map({ setting.file($0) }) else { return }
+        let formerValue = file.value
+        guard let value = setting.value(formerValue), value != formerValue else { return }
+        file.value = value
+        let content = FileContent.file(Data(file.text.utf8))
+        settings.removeAll { $0.change.path == path && $0.key == setting.key }
+        settings.append(
+            SettingChange(
+                change: Change(path: path, former: former, formerPermissions: nil, written: [content]), group: setting.group,
+                key: setting.key, value: value, formerValue: formerValue))
         try save(places)
-        try makeDirectory(FileSystem.parent(of: places.wallet), places)
-        try content.write(to: places.wallet)
-    }
-
-    /// The settings; nil if there is a file that these rules do not fit.
-    private static func walletSettings(_ path: String) throws(CommandFailure) -> WalletSettings? {
-        switch try FileContent(at: path) {
-        case .absent: WalletSettings("")
-        case .file(let data): String(validating: data, as: UTF8.self).map { WalletSettings($0) }
-        case .link: nil
-        }
+        try makeDirectory(FileSystem.parent(of: path), places)
+        try content.write(to: path)
     }
 
     private mutating func makeDirectory(_ path: String, _ places: KeyringPlaces) throws(CommandFailure) {
@@ -169,8 +174,8 @@ struct KeyringSetup: Codable {
             case .undone, .unreadable: break
             }
         }
-        for change in inPlace { try change.former.write(to: change.path) }
-        if let wallet { try undo(wallet) }
+        for change in inPlace { try change.former.write(to: change.path, permissions: change.formerPermissions) }
+        for setting in settings.reversed() { try Self.undo(setting) }
         // A directory that has other files by now stays.
         for directory in directories.reversed() { try? FileSystem.removeDirectory(directory) }
         return leftAlone
@@ -193,15 +198,18 @@ struct KeyringSetup: Codable {
         return path
     }
 
-    private func undo(_ wallet: WalletChange) throws(CommandFailure) {
-        let path = wallet.change.path
-        switch Self.state(of: wallet.change, try FileContent(at: path)) {
-        case .inPlace: try wallet.change.former.write(to: path)
+    private static func undo(_ setting: SettingChange) throws(CommandFailure) {
+        let path = setting.change.path
+        let present = try FileContent(at: path)
+        switch state(of: setting.change, present) {
+        case .inPlace: try setting.change.former.write(to: path)
         case .undone, .unreadable: break
         case .changedSince:
-            guard var settings = try Self.walletSettings(path), settings.isEnabled == Self.disabled else { return }
-            settings.isEnabled = wallet.formerSetting
-            try FileContent.file(Data(settings.text.utf8)).write(to: path)
+            guard let text = present.text(orElse: "") else { return }
+            var file = SettingsFile(text, group: setting.group, key: setting.key)
+            guard file.value == setting.value else { return }
+            file.value = setting.formerValue
+            try FileContent.file(Data(file.text.utf8)).write(to: path)
         }
     }
 
@@ -216,7 +224,8 @@ struct KeyringSetup: Codable {
     /// Returns what a failed attempt for the program has to put back.
     func snapshot(_ places: KeyringPlaces, for program: KeyringProgram) throws(CommandFailure) -> Snapshot {
         var files: [(path: String, content: FileContent)] = []
-        for path in try places.files(for: program).map(\.path) + [places.wallet] { files.append((path, try FileContent(at: path))) }
+        let settings = settings.map(\.change.path) + places.settings(disablesWallet: true).map(\.path)
+        for path in try places.files(for: program).map(\.path) + settings { files.append((path, try FileContent(at: path))) }
         return Snapshot(setup: self, files: files)
     }
 

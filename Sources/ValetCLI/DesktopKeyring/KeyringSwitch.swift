@@ -96,7 +96,7 @@ struct KeyringSwitch {
         var walletIsThere = FileSystem.exists(places.wallet)
         for name in Self.walletNames where !walletIsThere { walletIsThere = try bus.canStart(name) }
         do throws(CommandFailure) {
-            let isChanged = try setup.apply(places, disablesWallet: walletIsThere)
+            let isChanged = try setup.apply(places, places.settings(disablesWallet: walletIsThere))
             try requireSearch(of: FileSystem.parent(of: places.activation))
             try bus.reload()
             // The program of another installation has the same items, and one that runs already may have been started for another keychain.
