@@ -68,7 +68,8 @@ case ${1:-} in
         ;;
     uninstall)
         "${as_owner[@]}" rm -f "$target" "$portal"
-        if is_of_root; then "${as_owner[@]}" rm -f "$registration"; fi
+        # Without it every program could use the items.
+        if [ -e "$registration" ]; then echo "$registration stays: it keeps the items from other programs."; fi
         echo "Removed $target and $portal. Users who have made it their keyring run \`valet secret-service disable\`."
         ;;
     *) echo "Usage: Scripts/install-secret-service.sh build|install|uninstall" >&2; exit 2 ;;

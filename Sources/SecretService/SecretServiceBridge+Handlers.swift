@@ -131,6 +131,8 @@ extension SecretServiceBridge {
         case .service: return [.folder("collection"), .folder("aliases")]
         case .folder("collection"): return ((try? collections.all()) ?? []).map { .collection($0.name) }
         case .folder("aliases"): return [.alias(CollectionList.defaultAlias), .alias(CollectionList.login)]
+        // Who asks is not known here.
+        case .collection where rights != nil: return []
         case .collection(let collection):
             let numbers = (try? collection.numbers()) ?? []
             return numbers.prefix(Self.announcedItemLimit).map { .item(collection: collection.name, $0) }

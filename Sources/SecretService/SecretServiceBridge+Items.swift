@@ -72,11 +72,9 @@ extension SecretServiceBridge {
         let secret = try sessions.decrypt(try message.readSecret(), of: message.sender)
         let replaces = try message.readBoolean()
         try requireUnlocked(collection)
-        let owner = try owner(of: lookup, in: collection, message.sender)
+        let owner = try owner(of: lookup, message.sender)
         let stored = try BusError.converting { () throws(KeychainFailure) in
-            try collection.store(lookup, label: label, secret, replaces: replaces, owner: owner) { other throws(KeychainFailure) in
-                try mayChange(other, in: collection, message.sender)
-            }
+            try collection.store(lookup, label: label, secret, replaces: replaces, owner: owner)
         }
         noteOwnWrite()
         emitItem(stored.isNew ? "ItemCreated" : "ItemChanged", collection, stored.number)

@@ -31,7 +31,7 @@ extension SecretServiceBridge {
     }
 
     private func appendProperty(_ name: String, of number: UInt64, in collection: Collection, to reply: BusMessage) throws(BusError) {
-        if !reply.destination.isEmpty { try requireVisible(number, in: collection, to: reply.destination) }
+        try requireVisible(number, in: collection, to: reply.destination)
         // An item is never locked while its collection is unlocked: programs unlock the collection, and expect that to be enough.
         if name == "Locked" { return try reply.append(try isLocked(collection)) }
         let (item, dates) = try BusError.converting { () throws(KeychainFailure) in try collection.storage.description(of: number) }

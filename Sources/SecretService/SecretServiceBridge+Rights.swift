@@ -22,43 +22,61 @@ extension SecretServiceBridge {
 
     // MARK: What a program sees
 
-    /// Returns the items that a program sees, its own ones first; all of them if `lookup` is nil.
+    /// Returns the items that a program sees in the order of their ranks; all of them if `lookup` is nil.
     func visible(
         _ numbers: [UInt64], in collection: Collection, to connection: String, searching lookup: ItemLookup? = nil
-    ) throws(BusError) -> [(number: UInt64, visibility: AccessRights.Visibility)] {
-        // A signal to all programs has no destination.
-        guard let rights, collection.isPersistent, !connection.isEmpty else { return numbers.map { ($0, .own) } }
+    ) throws(BusError) -> [(number: UInt64, rank: AccessRights.SearchRank)] {
+        // A signal has no receiver, and no values.
+        guard let rights, !connection.isEmpty else { return numbers.map { ($0, .own) } }
         let caller = try caller(connection, rights)
         return try BusError.converting { () throws(KeychainFailure) in
-            var known: [ItemOwner: AccessRights.Visibility] = [:]
-            var found: [AccessRights.Visibility: [UInt64]] = [:]
+            var ranks: [ItemOwner: AccessRights.SearchRank?] = [:]
+            var found: [AccessRights.SearchRank: [UInt64]] = [:]
             for number in numbers {
                 let owner = try collection.owner(of: number)
-                let visibility: AccessRights.Visibility
-                if let present = known[owner] {
-                    visibility = present
-                } else {
-                    visibility = try rights.isVisible(owner, to: caller, searching: lookup)
-                    known[owner] = visibility
-                }
-                found[visibility, default: []].append(number)
+                if ranks[owner] == nil { ranks[owner] = .some(try rights.rank(of: owner, for: caller, searching: lookup)) }
+                guard case .some(.some(let rank)) = ranks[owner] else { continue }
+                guard rank != .foreign || rights.noteShown(.init(collection: collection.name, number: number), to: caller) else { continue }
+                found[rank, default: []].append(number)
             }
-            return [.own, .foreign].flatMap { visibility in (found[visibility] ?? []).map { ($0, visibility) } }
+            return AccessRights.SearchRank.allCases.flatMap { rank in (found[rank] ?? []).map { ($0, rank) } }
         }
     }
 
-    /// Throws `.noObject` for an item that no search shows the program.
+    /// Throws `.noObject` for an item that no search has shown the program.
     func requireVisible(_ number: UInt64, in collection: Collection, to connection: String) throws(BusError) {
-        guard let rights, collection.isPersistent, rights.mode == .closed else { return }
-        if case .allowed = try decision(rights, try caller(connection, rights), collection, number) { return }
-        throw .noObject(at: ObjectPath.item(collection: collection.name, number).text)
+        // A signal has no receiver, and no values.
+        guard let rights, !connection.isEmpty else { return }
+        let caller = try caller(connection, rights)
+        if case .allowed = try decision(rights, caller, collection, number) { return }
+        guard rights.isShown(.init(collection: collection.name, number: number), to: caller) else {
+            throw .noObject(at: ObjectPath.item(collection: collection.name, number).text)
+        }
+    }
+
+    /// The types of the properties whose values not all programs may know.
+    private static let separateTypes = ["Attributes": "a{ss}", "Items": "ao", "Label": "s", "Modified": "t", "Type": "s"]
+
+    /// Announces a change to each connection that may know the value; returns false for one that all may know.
+    ///
+    /// A value, not only that there is another one: libsecret takes a property without a value for one that is missing.
+    func announceSeparately(_ change: PropertyChange) -> Bool {
+        guard let rights, let type = Self.separateTypes[change.property],
+            change.interface == Interface.item || change.property == "Items", let object = try? object(at: change.path.text)
+        else { return false }
+        for connection in rights.connections {
+            bus.emitChange(of: change.property, at: change.path, change.interface, type: type, to: connection) { message throws(BusError) in
+                try appendProperty(change.property, of: object, to: message)
+            }
+        }
+        return true
     }
 
     // MARK: What a program may do
 
     /// Throws `.isForeign` for an item that the program may not use, without asking a person.
     func requireMayUse(_ number: UInt64, in collection: Collection, _ connection: String) throws(BusError) {
-        guard let rights, collection.isPersistent else { return }
+        guard let rights else { return }
         try requireVisible(number, in: collection, to: connection)
         if case .allowed = try decision(rights, try caller(connection, rights), collection, number) { return }
         throw .isForeign
@@ -66,25 +84,21 @@ extension SecretServiceBridge {
 
     /// Throws `.isForeign` unless the program may use all items of a collection.
     func requireMayUseAll(in collection: Collection, _ connection: String) throws(BusError) {
-        guard rights != nil, collection.isPersistent else { return }
-        let numbers = try BusError.converting { () throws(KeychainFailure) in try collection.numbers() }
-        guard try visible(numbers, in: collection, to: connection).count(where: { $0.visibility == .own }) == numbers.count else {
-            throw .isForeign
+        guard let rights else { return }
+        let caller = try caller(connection, rights)
+        let isAllowed = try BusError.converting { () throws(KeychainFailure) in
+            for owner in Set(try collection.numbers().map { number throws(KeychainFailure) in try collection.owner(of: number) }) {
+                guard case .allowed = try rights.decision(caller, owner) else { return false }
+            }
+            return true
         }
+        guard isAllowed else { throw .isForeign }
     }
 
-    /// The owner of an item that a program stores.
-    func owner(of lookup: ItemLookup, in collection: Collection, _ connection: String) throws(BusError) -> ItemOwner {
-        guard let rights, collection.isPersistent else { return .everyProgram }
+    /// The owner of an item that a program stores; nil if programs are not told apart.
+    func owner(of lookup: ItemLookup, _ connection: String) throws(BusError) -> ItemOwner? {
+        guard let rights else { return nil }
         return try caller(connection, rights).owner(of: lookup)
-    }
-
-    /// Whether a program may change the items of an owner without a person's consent.
-    func mayChange(_ owner: ItemOwner, in collection: Collection, _ connection: String) throws(KeychainFailure) -> Bool {
-        guard let rights, collection.isPersistent else { return true }
-        let caller = try rights.caller(connection) { () throws(KeychainFailure) in try bus.process(of: connection) }
-        if case .allowed = try rights.decision(caller, owner) { return true }
-        return false
     }
 
     // MARK: Consent
@@ -121,7 +135,7 @@ extension SecretServiceBridge {
     /// secrets at a time a program gets those that it may read.
     func hold(_ message: BusMessage, on object: ServedObject, _ patience: Patience) throws(BusError) -> Bool {
         guard let rights else { return false }
-        for (collection, number) in try usedItems(message, object) where collection.isPersistent {
+        for (collection, number) in try usedItems(message, object) {
             // Then the call fails for the lock, and is repeated after it.
             if try isLocked(collection) { continue }
             try requireVisible(number, in: collection, to: message.sender)

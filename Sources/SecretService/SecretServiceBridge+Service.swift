@@ -71,10 +71,10 @@ extension SecretServiceBridge {
         for collection in try BusError.converting({ () throws(KeychainFailure) in try collections.all() }) {
             let numbers = try BusError.converting { () throws(KeychainFailure) in try collection.search(lookup) }
             found += try visible(numbers, in: collection, to: message.sender, searching: lookup).map {
-                (collection, $0.number, $0.visibility.rawValue)
+                (collection, $0.number, $0.rank.rawValue)
             }
         }
-        // Those that the program may use come first: many take the first one. Numbers ascend with the time of the creation.
+        // Numbers ascend with the time of the creation.
         found.sort { ($0.rank, $0.number) < ($1.rank, $1.number) }
         var unlocked: [String] = []
         var locked: [String] = []

@@ -39,7 +39,10 @@ package final class SecretServiceBridge {
     let prompts: Prompts
     let consents: Consents<PendingCall>
     /// Nil if every program may use every item.
-    let rights: AccessRights?
+    private(set) var rights: AccessRights?
+    private let access: any ProgramAccess
+    /// Whether the keychain has changed since `access` was asked.
+    private var isAccessUnknown = false
     var portal: SecretPortal
     let inbox: Inbox
     private var pendingChanges: [PropertyChange] = []
@@ -68,22 +71,22 @@ package final class SecretServiceBridge {
     ///
     /// - Parameters:
     ///   - keychain: The keychain that is served.
-    ///   - mode: How programs share their items; another mode than `open` needs a keychain that gives the items to no other program.
-    ///   - identification: Tells the programs on the bus apart; nil: they are not told apart.
+    ///   - access: How programs share their items.
     ///   - prompter: Makes the program that asks a person, which stops when the descriptor can be read.
     /// - Throws: `.notAvailable` if the bus cannot be reached, and the errors of opening the keychain.
     package init(
-        _ keychain: any ServedKeychain, _ mode: AccessMode, _ identification: (any ProgramIdentifying)?,
+        _ keychain: any ServedKeychain, _ access: any ProgramAccess,
         prompter: @escaping @Sendable (FileDescriptor) -> any PresencePrompter & ConsentPrompter
     ) throws(KeychainFailure) {
         bus = try Bus()
         inbox = try Inbox()
         self.keychain = keychain
+        self.access = access
         collections = CollectionList(keychain)
         portal = SecretPortal(keychain)
         prompts = Prompts(Unlocker(session: keychain, inbox: inbox) { prompter($0) })
         consents = Consents(inbox) { prompter($0) }
-        rights = mode == .open ? nil : identification.map { AccessRights(mode, keychain, $0) }
+        rights = try access.current().map { AccessRights($0, keychain) }
         announcedLock = try keychain.sessionStatus().state != .unlocked
     }
 
@@ -103,6 +106,7 @@ package final class SecretServiceBridge {
             var messageCount = 0
             repeat {
                 knownLock = nil
+                updateRightsIfDue()
                 messageCount += 1
             } while try bus.process() && messageCount < Self.largestMessageCount
             knownLock = nil
@@ -151,6 +155,15 @@ package final class SecretServiceBridge {
         if !isLocked { for completion in prompts.endShown(isUnlocked: true) { complete(completion) } }
     }
 
+    /// Follows keychaind, which may have taken the keychain over or given it back.
+    private func updateRightsIfDue() {
+        // Tried again with the next message, if keychaind does not answer: until then calls fail for the same reason.
+        guard isAccessUnknown, let present = try? access.current().map(Optional.some) ?? .some(nil) else { return }
+        isAccessUnknown = false
+        guard present?.identification !== rights?.access.identification || present?.mode != rights?.access.mode else { return }
+        rights = present.map { AccessRights($0, keychain) }
+    }
+
     // MARK: Events
 
     private func handle(_ event: Inbox.Event) {
@@ -158,6 +171,7 @@ package final class SecretServiceBridge {
         case .changed:
             announceLock()
             rights?.forgetGrants()
+            isAccessUnknown = true
             unreadSince = unreadSince ?? MonotonicClock.nowNanoseconds()
         case .indexed(let name, let generation, let index):
             readCollections.remove(name)
@@ -253,7 +267,9 @@ package final class SecretServiceBridge {
     }
 
     private func announceChanges() {
-        for change in pendingChanges { bus.emitChange(of: change.property, at: change.path, change.interface) }
+        for change in pendingChanges where !announceSeparately(change) {
+            bus.emitChange(of: change.property, at: change.path, change.interface)
+        }
         pendingChanges = []
         isPending = []
     }

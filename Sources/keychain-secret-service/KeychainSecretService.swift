@@ -25,7 +25,7 @@ enum KeychainSecretService {
             case (2, "--import"): try importItems()
             case (2, "--check"): try check()
             case (2, "--access"): try printAccess()
-            case (3, "--revoke"): try GrantStorage(try DefaultKeychain.current()).revoke(ProcessArguments.text(at: 2) ?? "")
+            case (3, "--revoke"): try revokeAccess(of: ProcessArguments.text(at: 2) ?? "")
             default: fail("usage: keychain-secret-service [--import | --check | --access | --revoke <program>]", status: 64)
             }
         } catch {
@@ -54,23 +54,22 @@ enum KeychainSecretService {
         }
     }
 
-    /// The group that only programs of root's registration have.
-    private static let registeredGroup = "group:secret-service"
-
-    /// What tells programs apart: keychaind, where it keeps the keychain, and gives the items of this program to no other one.
-    ///
-    /// Otherwise other programs of the user can read the items without the bus, and rights on the bus would pretend.
-    private static func identification(_ keychain: any Keychain) throws(KeychainFailure) -> DaemonKeychain? {
-        guard let kept = try (keychain as? UserKeychain)?.keptKeychain() else { return nil }
-        return try kept.identity().accessGroups.contains(where: registeredGroup.hasSameBytes) ? kept : nil
-    }
-
     /// Prints the mode, and a line for each grant; the fields have tabs between them.
     private static func printAccess() throws(KeychainFailure) {
         let keychain = try DefaultKeychain.current()
-        let mode = try identification(keychain) == nil ? AccessMode.open : try .configured()
-        let lines = ["mode\t\(mode.rawValue)"] + (try GrantStorage(keychain).list().map { "grant\t\($0.program)\t\($0.owner)" })
+        let access = KeychaindAccess(keychain)
+        let mode = try access.current()?.mode ?? .open
+        let grants = try access.isRegistered() ? GrantStorage(keychain).list() : []
+        let lines = ["mode\t\(mode.rawValue)"] + grants.map { "grant\t\($0.program)\t\($0.owner)" }
         try? FileDescriptor.standardOutput.writeAll(lines.map { $0 + "\n" }.joined().utf8)
+    }
+
+    private static func revokeAccess(of program: String) throws(KeychainFailure) {
+        let keychain = try DefaultKeychain.current()
+        guard try KeychaindAccess(keychain).isRegistered() else {
+            throw KeychainFailure(.itemNotFound, "programs are not told apart here, and nothing was allowed")
+        }
+        try GrantStorage(keychain).revoke(program)
     }
 
     private static func serve() throws(KeychainFailure) {
@@ -78,9 +77,7 @@ enum KeychainSecretService {
         guard let keychain = try DefaultKeychain.current() as? any SecretServiceBridge.ServedKeychain else {
             throw KeychainFailure(.unimplemented, "this keychain cannot be a keyring")
         }
-        let identification = try identification(keychain)
-        let mode = identification == nil ? AccessMode.open : try .configured()
-        let bridge = try SecretServiceBridge(keychain, mode, identification) { interruption in
+        let bridge = try SecretServiceBridge(keychain, KeychaindAccess(keychain)) { interruption in
             SystemPresencePrompter(configuration.pinentry, environment: configuration.promptEnvironment, interruption: interruption)
         }
         let stop = bridge.stop
@@ -98,4 +95,31 @@ enum KeychainSecretService {
 
 #if SecretService && !canImport(Darwin)
 extension DaemonKeychain: ProgramIdentifying {}
+
+/// Lets keychaind tell programs apart, where it keeps the keychain, and gives the items of this program to no other one.
+///
+/// Otherwise other programs of the user can read the items without the bus, and rights on the bus would pretend.
+private final class KeychaindAccess: ProgramAccess {
+    private let keychain: UserKeychain?
+    private var known: (kept: DaemonKeychain, isRegistered: Bool)?
+
+    init(_ keychain: any Keychain) { self.keychain = keychain as? UserKeychain }
+
+    /// Whether root has registered this program, and keychaind keeps the keychain.
+    func isRegistered() throws(KeychainFailure) -> Bool { try registeredKeychain() != nil }
+
+    private func registeredKeychain() throws(KeychainFailure) -> DaemonKeychain? {
+        guard let kept = try keychain?.keptKeychain() else { return nil }
+        if let known, known.kept === kept { return known.isRegistered ? kept : nil }
+        let isRegistered = try kept.identity().accessGroups.contains(where: GrantStorage.accessGroup.hasSameBytes)
+        known = (kept, isRegistered)
+        return isRegistered ? kept : nil
+    }
+
+    func current() throws(KeychainFailure) -> SeparatedAccess? {
+        guard let kept = try registeredKeychain() else { return nil }
+        let mode = try AccessMode.configured()
+        return mode == .open ? nil : SeparatedAccess(mode, kept)
+    }
+}
 #endif

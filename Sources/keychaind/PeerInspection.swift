@@ -26,16 +26,18 @@ extension PeerFacts {
 extension PeerFacts {
     /// Asks the kernel and keychain-peer about a process that is not the one that has connected.
     ///
-    /// Throws `.missingEntitlement` for a process of another user, and `.notAvailable` if it has ended, or executes another program meanwhile. A
-    /// group of its own is not among the facts: the kernel does not say where the process got it.
+    /// Throws `.missingEntitlement` for a process of another user, `.itemNotFound` if it has ended, or executes another program meanwhile, and
+    /// `.notAvailable` without keychain-peer: a program that nothing is known of would seem to be one that cannot be told from others. A group of its own is not
+    /// among the facts: the kernel does not say where the process got it.
     init(ofProcess process: Int32, ofUser user: UInt32, _ inspector: ProgramInspector?) throws(KeychainFailure) {
         // As long as the process has not ended, its number belongs to it.
         guard process > 0, let handle = try? ProcessHandle(ofProcess: process) else { throw Self.processHasEnded }
         let users = ProcessFile("/proc/\(process)/status").text.map { ProcessFile.fields("Uid:", in: $0) } ?? []
         let controlGroups = ProcessFile("/proc/\(process)/cgroup").bytes
-        let inspection = inspector?.inspect(process: process)
-        let program = inspection?.confirmedFacts()
-        guard inspection == nil || program != nil, !handle.hasEnded else { throw Self.processHasEnded }
+        guard let inspection = inspector?.inspect(process: process) else {
+            throw KeychainFailure(.notAvailable, "keychain-peer does not answer, which looks at the programs of processes", cause: .missing)
+        }
+        guard let program = inspection.confirmedFacts(), !handle.hasEnded else { throw Self.processHasEnded }
         // The real, the effective, the saved, and that of the file system.
         guard users.count == 4, users.allSatisfy({ $0 == "\(user)" }) else {
             throw KeychainFailure(.missingEntitlement, "the process \(process) is not one of user \(user)")
@@ -48,7 +50,7 @@ extension PeerFacts {
     }
 
     private static var processHasEnded: KeychainFailure {
-        KeychainFailure(.notAvailable, "the process has ended, or executes another program", cause: .missing)
+        KeychainFailure(.itemNotFound, "the process has ended, or executes another program")
     }
 }
 

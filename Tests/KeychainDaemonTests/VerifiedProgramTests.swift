@@ -60,6 +60,9 @@ struct VerifiedProgramTests {
         #expect(try machine.run([machine.programWithGroup], ["identity"]) == "level 3 com.example.shared group:kc-demo")
         // What such a program has in its own group is not reported as absent.
         #expect(try machine.run([Machine.installedProgram], ["get", "token"], declaring: Self.own) == "failed -25291")
+        // A process of which nothing is known is not one that nothing tells from others.
+        let copying = try machine.start([Machine.copyingProgram], as: Machine.alice)
+        #expect(try machine.run([machine.plainProgram], ["identify", "\(copying.processID)"]) == "failed -25291")
     }
 
     @Test("Once keychain-peer has ended no program is identified by its file, and the others are served as before")
@@ -96,7 +99,7 @@ struct VerifiedProgramTests {
         #expect(try waitUntil { try identity(of: plain.processID) == "unidentified" })
         copying.closeInput()
         _ = try copying.waitUntilEnded()
-        for process in [copying.processID, 0] { #expect(try identity(of: process) == "failed -25291") }
+        for process in [copying.processID, 0] { #expect(try identity(of: process) == "failed -25300") }
     }
 
     @Test("What a program stores in its own group is absent for the other programs of its user")

@@ -40,7 +40,7 @@ private final class Person: ConsentPrompter, Sendable {
 struct ConsentTests {
     private func request(_ connection: String = ":1.1", _ owner: String = "program:/usr/bin/a") -> ConsentRequest {
         ConsentRequest(
-            caller: Caller(connection: connection, process: 7, program: nil), owner: ItemOwner(owner), label: "Mail")
+            caller: Caller(connection: connection, process: 7, title: "tool", program: nil), owner: ItemOwner(owner), label: "Mail")
     }
 
     @Test("One dialog is shown at a time, for all calls of a program about an owner, and ends with the last one")
@@ -52,8 +52,8 @@ struct ConsentTests {
         try consents.hold(2, request(), endNanoseconds: 200)
         try consents.hold(3, request(":1.2"), endNanoseconds: 300)
         #expect(waitUntil { person.asked.count == 1 })
-        #expect(person.asked.first?.purpose == "use the items of /usr/bin/a, such as \"Mail\"")
-        #expect(person.asked.first?.requester == "An unverified program (process 7)")
+        #expect(person.asked.first?.purpose == "read, change, and delete the items of /usr/bin/a, such as \"Mail\"")
+        #expect(person.asked.first?.requester == "An unverified program (tool, process 7)")
         #expect(consents.firstEndNanoseconds == 100)
         #expect(consents.takeExpired(99).isEmpty && consents.takeExpired(100).map(\.message) == [1])
         #expect(consents.askNext().isEmpty && person.asked.count == 1)
@@ -83,7 +83,7 @@ struct ConsentTests {
         let person = Person()
         let consents = Consents<Int>(try Inbox()) { person.prompter($0) }
         for number in 0..<ConsentRequest.limitForConnection { try consents.hold(number, request(), endNanoseconds: 100) }
-        #expect(throws: BusError.limitsExceeded("too many calls of this program wait for a person")) {
+        #expect(throws: BusError.limitsExceeded("too many calls wait for a person")) {
             try consents.hold(0, request(), endNanoseconds: 100)
         }
         try consents.hold(0, request(":1.2"), endNanoseconds: 100)
@@ -92,10 +92,13 @@ struct ConsentTests {
 }
 
 /// Programs by the numbers of their processes.
-private struct KnownPrograms: ProgramIdentifying {
-    let programs: [Int32: String]
+private final class KnownPrograms: ProgramIdentifying, Sendable {
+    private let programs: [Int32: String]
+
+    init(programs: [Int32: String]) { self.programs = programs }
 
     func identity(ofProcess process: Int32) throws(KeychainFailure) -> String? {
+        if process == 8 { throw KeychainFailure(.itemNotFound, "the process has ended") }
         guard let program = programs[process] else { throw KeychainFailure(.notAvailable, "the process has ended") }
         return program.isEmpty ? nil : program
     }
@@ -115,10 +118,14 @@ struct AccessRightsTests {
     init() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory
-        keychain = LocalKeychain(home: directory.path) { $0.useTestPolicy(in: directory.path) }
+        var configuration = KeychainConfiguration(home: directory.path)
+        configuration.useTestPolicy(in: directory.path)
+        keychain = LocalKeychain(
+            configuration: configuration,
+            entitlements: Entitlements(applicationIdentifier: "test", keychainAccessGroups: [GrantStorage.accessGroup]))
     }
 
-    private func rights(_ mode: AccessMode = .ask) -> AccessRights { AccessRights(mode, keychain, Self.programs) }
+    private func rights(_ mode: AccessMode = .ask) -> AccessRights { AccessRights(SeparatedAccess(mode, Self.programs), keychain) }
 
     private func caller(_ process: Int32, _ rights: AccessRights) throws -> Caller {
         try rights.caller(":1.\(process)") { process }
@@ -139,6 +146,8 @@ struct AccessRightsTests {
         #expect(try caller(1, rights).owner(of: ItemLookup([])) == ItemOwner("program:/usr/bin/nm-applet"))
         #expect(try rights.decision(caller(2, rights), shared) == .allowed)
         #expect(try caller(4, rights).owner(of: network) == .everyProgram)
+        let tool = Caller(connection: ":1.7", process: 7, title: "", program: "program:/usr/bin/secret-tool")
+        #expect(tool.identity == nil && tool.owner(of: network) == ItemOwner("program:/usr/bin/secret-tool"))
     }
 
     @Test("A program sees an item of another one with an attribute of its own, and a program that lists all items always")
@@ -146,14 +155,17 @@ struct AccessRightsTests {
         let rights = rights()
         let foreign = ItemOwner("program:/usr/bin/a")
         let specific = ItemLookup([("user", "Skroob"), (ItemAttribute.schema, "x")])
-        for (process, lookup, expected): (Int32, ItemLookup?, AccessRights.Visibility) in [
-            (1, specific, .foreign), (1, network, .hidden), (1, ItemLookup([]), .hidden), (1, nil, .hidden), (6, nil, .foreign),
+        for (process, lookup, expected): (Int32, ItemLookup?, AccessRights.SearchRank?) in [
+            (1, specific, .foreign), (1, network, nil), (1, ItemLookup([]), nil), (1, nil, nil), (6, nil, .foreign),
         ] {
-            #expect(try rights.isVisible(foreign, to: caller(process, rights), searching: lookup) == expected)
+            #expect(try rights.rank(of: foreign, for: caller(process, rights), searching: lookup) == expected)
         }
-        #expect(try rights.isVisible(.everyProgram, to: caller(1, rights), searching: nil) == .own)
+        #expect(try rights.rank(of: .everyProgram, for: caller(1, rights), searching: nil) == .everyProgram)
+        #expect(try rights.rank(of: ItemOwner("program:/usr/bin/nm-applet"), for: caller(1, rights), searching: nil) == .own)
+        rights.note(isAllowed: true, try caller(1, rights), foreign)
+        #expect(try rights.rank(of: foreign, for: caller(1, rights), searching: nil) == .foreign)
         let closed = self.rights(.closed)
-        #expect(try closed.isVisible(foreign, to: caller(6, closed), searching: specific) == .hidden)
+        #expect(try closed.rank(of: foreign, for: caller(6, closed), searching: specific) == nil)
     }
 
     @Test("A decision counts for a program by its name, and for one without a name as long as its connection")
@@ -168,6 +180,10 @@ struct AccessRightsTests {
         for process: Int32 in [1, 4] { rights.removeAll(of: ":1.\(process)") }
         #expect(try rights.decision(caller(1, rights), foreign) == .allowed && rights.decision(caller(1, rights), other) == .refused)
         #expect(try rights.decision(caller(4, rights), foreign) == .undecided)
+        rights.note(isAllowed: false, try caller(4, rights), foreign)
+        #expect(try rights.decision(rights.caller(":1.40") { 4 }, foreign) == .refused)
+        let closed = self.rights(.closed)
+        #expect(try closed.decision(caller(1, closed), foreign) == .refused)
         let next = self.rights()
         #expect(try next.decision(caller(1, next), foreign) == .allowed && next.decision(caller(1, next), other) == .undecided)
         #expect(try GrantStorage(keychain).list().map(\.owner) == ["program:/usr/bin/a"])
@@ -177,6 +193,8 @@ struct AccessRightsTests {
     func unknownProcess() throws {
         let rights = rights()
         #expect(throws: KeychainFailure(.notAvailable, "")) { try caller(9, rights) }
+        // It has ended, or is one of root.
+        #expect(try caller(8, rights).program == nil)
         #expect(try rights.caller(":1.9") { 1 }.program == "program:/usr/bin/nm-applet")
     }
 

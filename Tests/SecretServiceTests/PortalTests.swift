@@ -116,6 +116,8 @@ struct PortalTests {
         for kind in ["pipe", "stream"] {
             let ends = try Ends(kind, in: desktop.home)
             ends.closeReading()
+            // A child that another test starts at this moment has it until it executes its program.
+            #expect(waitUntil { ends.hasNoReader })
             #expect(try frontEnd.answer(to: try frontEnd.begin(Self.application, writingTo: ends.writing)) == .response(2))
         }
         // A sandbox may have a file, or one end of a pipe, for reading only.
@@ -213,18 +215,26 @@ private final class Ends {
         switch kind {
         case "pipe": try #require(unsafe pipe(&pair) == 0)
         case "stream": try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
-        case "packets": try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &pair) == 0)
+        case "packets":
+            try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &pair) == 0)
         default:
             let path = directory + "/file-of-application"
             pair = unsafe [open(path, O_RDONLY | O_CREAT, 0o600), open(path, O_WRONLY)]
         }
         try #require(pair[0] >= 0 && pair[1] >= 0)
+        for end in pair { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reading, writing) = (pair[0], pair[1])
     }
 
     deinit {
         closeReading()
         close(writing)
+    }
+
+    var hasNoReader: Bool {
+        var request = pollfd(fd: writing, events: 0, revents: 0)
+        // One request, which is ours.
+        return unsafe poll(&request, 1, 0) > 0 && request.revents & Int16(POLLERR | POLLHUP) != 0
     }
 
     func closeReading() {

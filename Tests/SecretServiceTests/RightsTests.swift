@@ -10,6 +10,7 @@ import KeychainTestSupport
 import Testing
 
 @testable import SecretService
+@testable import ValetCLI
 
 /// A desktop whose keyring tells programs apart: keychaind keeps the keychain, keychain-peer identifies programs, and root has registered the keyring.
 private final class SeparatedDesktop {
@@ -28,7 +29,7 @@ private final class SeparatedDesktop {
     }
 
     static let systemName = "program:/usr/bin/secret-tool"
-    static let otherName = "program:/mnt/secret-tool"
+    static let otherName = "program:/mnt/reader"
 
     let desktop: Desktop
     private let directory: TemporaryDirectory
@@ -52,7 +53,7 @@ private final class SeparatedDesktop {
             set -e
             install -d -m 755 "$1/programs" "$1/peer" "$1/entitlements" "$1/system"
             install -m 755 "$2" "$1/programs/keychain-secret-service"
-            install -m 755 /usr/bin/secret-tool "$1/programs/secret-tool"
+            install -m 755 /usr/bin/secret-tool "$1/programs/reader"
             install -m 755 "$4" "$1/programs/valet"
             install -m 777 /usr/bin/secret-tool "$1/secret-tool"
             printf '%s\\n' "$3" > "$1/pinentry"
@@ -110,7 +111,7 @@ private final class SeparatedDesktop {
             switch program {
             case .system: try desktop.run("/usr/bin/secret-tool", arguments, input: input)
             case .other:
-                try desktop.run("/usr/bin/unshare", Mount.namespace([programs]) + ["/mnt/secret-tool"] + arguments, input: input)
+                try desktop.run("/usr/bin/unshare", Mount.namespace([programs]) + ["/mnt/reader"] + arguments, input: input)
             case .unverified: try desktop.run(directory.path + "/secret-tool", arguments, input: input)
             }
         return result.ending == .exited(0) ? result.output : nil
@@ -166,7 +167,7 @@ struct RightsTests {
         #expect(try desktop.lookup(.other, attributes) == "hers")
         #expect(desktop.questions.count == 1)
         let question = try #require(desktop.questions.first)
-        #expect(question.contains("/mnt/secret-tool (process ") && question.contains("/usr/bin/secret-tool") && question.contains("Mail"))
+        #expect(question.contains("/mnt/reader (process ") && question.contains("/usr/bin/secret-tool") && question.contains("Mail"))
         try desktop.store(.system, "second", ["service", "chat"])
         #expect(try desktop.lookup(.other, ["service", "chat"]) == "second")
         try desktop.desktop.restartBridge()
@@ -217,6 +218,66 @@ struct RightsTests {
         #expect(desktop.questions.count == 0)
     }
 
+    @Test("What a person has allowed a program does not put the items of another one in the place of its own")
+    func replacementAfterConsent() throws {
+        let desktop = try SeparatedDesktop(.allow)
+        try desktop.store(.system, "hers", attributes)
+        try desktop.store(.other, "his", attributes)
+        #expect(try desktop.run(.other, ["search", "--all"] + attributes)?.contains("hers") == true)
+        #expect(desktop.questions.count == 1)
+        #expect(try desktop.lookup(.other, attributes) == "his")
+        try desktop.store(.other, "later", attributes)
+        #expect(try desktop.lookup(.other, attributes) == "later" && desktop.lookup(.system, attributes) == "hers")
+    }
+
+    @Test("A program that stores in the place of an item of every program owns it: another one may have stored it to read what comes")
+    func plantedItem() throws {
+        let desktop = try SeparatedDesktop(.refuse)
+        try desktop.store(.unverified, "planted", attributes)
+        try desktop.store(.system, "hers", attributes)
+        #expect(try desktop.lookup(.system, attributes) == "hers")
+        #expect(try desktop.lookup(.unverified, attributes) == nil)
+        #expect(desktop.questions.count == 1)
+    }
+
+    @Test("A program that knows the path of an item learns nothing from signals and properties before a search has shown it")
+    func foreignPath() throws {
+        let desktop = try SeparatedDesktop(.refuse)
+        let client = try desktop.desktop.client()
+        func listen(_ interface: String, _ member: String) throws -> DBusConnection {
+            let listener = try desktop.desktop.connect()
+            try listener.subscribe(path: Desktop.login, interface: interface, member)
+            return listener
+        }
+        let created = try listen("org.freedesktop.Secret.Collection", "ItemCreated")
+        let (changed, ownChanges) = (client.connection, try desktop.desktop.client())
+        for connection in [changed, ownChanges.connection] {
+            try connection.subscribe(path: Desktop.login, interface: "org.freedesktop.DBus.Properties", "PropertiesChanged")
+        }
+        // So that the keyring knows them.
+        for client in [client, ownChanges] { #expect(try client.property("Items", of: Desktop.login, .collection).texts == []) }
+        try desktop.store(.system, "hers", attributes)
+        let item = try #require(try created.signal(until: .after(seconds: 60)).first?.text)
+        for connection in [changed, ownChanges.connection] {
+            let change = try connection.signal(until: .after(seconds: 60))
+            #expect(change.count == 3 && change[0].text == "org.freedesktop.Secret.Collection")
+            #expect(change[1].list?.first?.list?.last?.texts == [])
+        }
+        #expect(try client.property("Items", of: Desktop.login, .collection).texts == [])
+        let unknown = "DBus.Error.UnknownMethod"
+        #expect(try client.error(item, .properties, "GetAll", [.text("org.freedesktop.Secret.Item")], "s") == unknown)
+        #expect(try client.setProperty("Label", of: item, .item, "s", .text("his")) == unknown)
+        #expect(try client.error(item, .item, "GetSecret", [.text(client.session)], "o") == unknown)
+        #expect(try client.error(item, .item, "Delete") == unknown)
+        #expect(desktop.questions.isEmpty)
+        #expect(try client.search(["service": "mail"]).unlocked == [item])
+        #expect(try client.itemAttributes(item)["service"] == "mail")
+        #expect(try client.setProperty("Label", of: item, .item, "s", .text("his")) == "Secret.Error.IsLocked")
+        #expect(try client.error(item, .item, "GetSecret", [.text(client.session)], "o") == "Secret.Error.IsLocked")
+        #expect(try client.error(Desktop.login, .collection, "Delete") == "Secret.Error.IsLocked")
+        #expect(try desktop.lookup(.system, attributes) == "hers")
+    }
+
     @Test("Only a search for an attribute of its own shows an item of another program")
     func searches() throws {
         let desktop = try SeparatedDesktop(.allow)
@@ -258,7 +319,7 @@ struct RightsTests {
                        \(SeparatedDesktop.otherName) may use the items of \(SeparatedDesktop.systemName)
 
                 """)
-        #expect(try desktop.runValet("revoke", "/mnt/secret-tool").ending == .exited(0))
+        #expect(try desktop.runValet("revoke", "/mnt/reader").ending == .exited(0))
         #expect(try desktop.runValet("revoke", SeparatedDesktop.otherName).ending == .exited(1))
         #expect(try desktop.runKeyring(["--revoke", SeparatedDesktop.otherName]).ending == .exited(1))
         #expect(try desktop.runKeyring(["--access"]).output == "mode\task\n")

@@ -22,8 +22,8 @@ package final class DaemonKeychain: Sendable {
     /// Returns the access group that keychaind derives from the program that another process of the user executes; nil if it knows the program
     /// by nothing.
     ///
-    /// Throws `.notAvailable` if the process has ended, or executes another program meanwhile, and `.missingEntitlement` for a process of another
-    /// user, or if this program is in a sandbox.
+    /// Throws `.itemNotFound` if the process has ended, or executes another program meanwhile, `.missingEntitlement` for a process of another
+    /// user, or if this program is in a sandbox, and `.notAvailable` without keychain-peer.
     package func identity(ofProcess process: Int32) throws(KeychainFailure) -> String? {
         guard case .identified(_, let groups) = try client.reply(to: .identify(process: process)) else { throw Self.unexpectedReply }
         return groups.first

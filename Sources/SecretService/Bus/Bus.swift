@@ -143,6 +143,23 @@ internal import KeychainSystem
         }
     }
 
+    /// Announces the new value of a property to one connection.
+    func emitChange(
+        of property: String, at path: ObjectPath, _ interface: String, type: String, to destination: String,
+        _ append: (BusMessage) throws(BusError) -> Void
+    ) {
+        emit("PropertiesChanged", from: path, "org.freedesktop.DBus.Properties", to: destination) { message throws(BusError) in
+            try message.append(interface)
+            try message.appendContainer(BusType.array, "{sv}") { () throws(BusError) in
+                try message.appendContainer(BusType.entry, "sv") { () throws(BusError) in
+                    try message.append(property)
+                    try message.appendContainer(BusType.variant, type) { () throws(BusError) in try append(message) }
+                }
+            }
+            try message.appendContainer(BusType.array, "s") { () throws(BusError) in }
+        }
+    }
+
     /// Announces the new value of a property.
     func emitChange(of property: String, at path: ObjectPath, _ interface: String) {
         unsafe property.withCString { name in

@@ -129,15 +129,10 @@ struct AttributeIndex: Sendable {
     }
 
     /// The oldest item that has exactly these attributes, of the owners for which the condition holds.
-    func number<Failure>(
-        withExactly lookup: ItemLookup, ownedBy isIncluded: (ItemOwner) throws(Failure) -> Bool
-    ) throws(Failure) -> UInt64? {
+    func number(withExactly lookup: ItemLookup, ownedBy isIncluded: (ItemOwner) -> Bool) -> UInt64? {
         let hash = Self.hash(lookup)
-        for position in positions(matching: lookup) {
-            let entry = entries[Int(position)]
-            if entry.attributes == hash, try isIncluded(owners[Int(entry.owner)]) { return entry.number }
-        }
-        return nil
+        return positions(matching: lookup).lazy.map { entries[Int($0)] }
+            .first { $0.attributes == hash && isIncluded(owners[Int($0.owner)]) }?.number
     }
 
     private func positions(matching lookup: ItemLookup) -> [UInt32] {

@@ -58,18 +58,19 @@ final class Collection {
 
     // MARK: Changes
 
-    /// Stores an item of an owner, in place of the oldest one with exactly these attributes if `replaces` is true.
+    /// Stores an item of an owner, in place of one with exactly these attributes if `replaces` is true.
     ///
-    /// A superset of the attributes is another item: one that was replaced would lose attributes of another program. An item is replaced only if the
-    /// caller may change those of its owner, which it keeps.
+    /// That is the oldest one of the owner, or else the oldest one of every program; without an owner, the oldest one. A superset of the attributes is
+    /// another item: one that was replaced would lose attributes of another program. An item of every program becomes that of the owner: another
+    /// program may have stored it first, to read what comes in its place.
     func store(
-        _ lookup: ItemLookup, label: String, _ secret: ItemSecret, replaces: Bool, owner: ItemOwner = .everyProgram,
-        mayChange: (ItemOwner) throws(KeychainFailure) -> Bool = { _ in true }
+        _ lookup: ItemLookup, label: String, _ secret: ItemSecret, replaces: Bool, owner: ItemOwner? = nil
     ) throws(KeychainFailure) -> (number: UInt64, isNew: Bool) {
         // Before the first change, and without a reference to the index, which would be copied then.
         var number = try freeNumber()
-        if replaces, let number = try currentIndex().number(withExactly: lookup, ownedBy: mayChange) {
-            let item = ItemDescription(number: number, label: label, lookup: lookup, owner: try self.owner(of: number))
+        if replaces, let number = try replaceable(lookup, owner) {
+            let present = try self.owner(of: number)
+            let item = ItemDescription(number: number, label: label, lookup: lookup, owner: owner ?? present)
             do throws(KeychainFailure) {
                 try storage.set(secret, of: item)
                 changeIndex { $0.update(item, from: item) }
@@ -81,7 +82,7 @@ final class Collection {
             }
         }
         while true {
-            let item = ItemDescription(number: number, label: label, lookup: lookup, owner: owner)
+            let item = ItemDescription(number: number, label: label, lookup: lookup, owner: owner ?? .everyProgram)
             do throws(KeychainFailure) {
                 try storage.add(item, secret)
                 changeIndex { $0.append(item) }
@@ -92,6 +93,12 @@ final class Collection {
                 number += 1
             }
         }
+    }
+
+    private func replaceable(_ lookup: ItemLookup, _ owner: ItemOwner?) throws(KeychainFailure) -> UInt64? {
+        let index = try currentIndex()
+        guard let owner else { return index.number(withExactly: lookup) { _ in true } }
+        return index.number(withExactly: lookup) { $0 == owner } ?? index.number(withExactly: lookup) { $0 == .everyProgram }
     }
 
     /// The time in microseconds, or the number after the largest one.

@@ -16,8 +16,9 @@ struct ConsentRequest: Sendable {
 
     /// Less than the 25 seconds for which libdbus, GDBus, and sd-bus wait for a reply.
     static let timeoutSeconds: UInt32 = 20
-    /// The largest number of waiting calls of a connection.
-    static let limitForConnection = 256
+    /// The largest number of waiting calls, of a connection and in all: a program waits for one at a time.
+    static let limitForConnection = 16
+    static let limit = 256
 
     /// When a call that comes now has waited long enough; in nanoseconds of the monotonic clock.
     static var endNanoseconds: UInt64 { MonotonicClock.nowNanoseconds() + UInt64(timeoutSeconds) * 1_000_000_000 }
@@ -66,8 +67,9 @@ final class Consents<Message> {
     ///
     /// Throws `.isForeign` if no person can be asked.
     func hold(_ message: Message, _ question: ConsentRequest, endNanoseconds: UInt64) throws(BusError) {
-        guard calls.count(where: { $0.question.caller.connection == question.caller.connection }) < ConsentRequest.limitForConnection else {
-            throw .limitsExceeded("too many calls of this program wait for a person")
+        let ownCount = calls.count { $0.question.caller.connection == question.caller.connection }
+        guard ownCount < ConsentRequest.limitForConnection, calls.count < ConsentRequest.limit else {
+            throw .limitsExceeded("too many calls wait for a person")
         }
         calls.append(HeldCall(message: message, question: question, endNanoseconds: endNanoseconds))
         guard dialog == nil, !startDialog() else { return }
@@ -116,7 +118,7 @@ final class Consents<Message> {
         let inbox = inbox
         let item = question.label.isEmpty ? "" : ", such as \"\(question.label)\""
         let text = ConsentQuestion(
-            requester: question.caller.description, purpose: "use the items of \(question.owner.description)\(item)",
+            requester: question.caller.description, purpose: "read, change, and delete the items of \(question.owner.description)\(item)",
             timeoutSeconds: ConsentRequest.timeoutSeconds)
         let isStarted = BackgroundThread.start {
             let isAllowed: Bool?

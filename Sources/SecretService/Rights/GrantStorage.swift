@@ -13,6 +13,8 @@ struct ItemGrant: Hashable, Sendable {
 ///
 /// Neither name can have a line feed.
 package struct GrantStorage {
+    /// The access group that only the registered program has, so that no other one can have put a grant there before.
+    package static let accessGroup = "group:secret-service"
     private static let service = "access"
     private let keychain: any Keychain
 
@@ -21,7 +23,7 @@ package struct GrantStorage {
     }
 
     private func query(_ account: String? = nil) -> ItemQuery {
-        var attributes = ItemAttributes([.service: .string(Self.service)])
+        var attributes = ItemAttributes([.service: .string(Self.service), .accessGroup: .string(Self.accessGroup)])
         if let account { attributes[.account] = .string(account) }
         return ItemQuery(itemClass: .genericPassword, attributes: attributes)
     }

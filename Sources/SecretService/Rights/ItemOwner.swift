@@ -31,6 +31,8 @@ struct Caller: Sendable {
     /// The unique name of its connection.
     let connection: String
     let process: Int32
+    /// What the program calls itself.
+    let title: String
     /// The name that keychaind has for it; nil for one that it cannot tell from others.
     let program: String?
 
@@ -42,8 +44,19 @@ struct Caller: Sendable {
 
     /// For a person.
     var description: String {
-        "\(program.map { ItemOwner($0).description } ?? "An unverified program") (process \(process))"
+        program.map { "\(ItemOwner($0).description) (process \(process))" } ?? "An unverified program (\(title), process \(process))"
     }
+
+    /// The program to which a person's consent counts for good; nil for one that does what the program says which runs it.
+    var identity: ItemOwner? {
+        guard let program, !Self.toolNames.contains(fileName ?? "") else { return nil }
+        return ItemOwner(program)
+    }
+
+    private static let toolNames: Set<Substring> = [
+        "busctl", "dbus-send", "gdbus", "git-credential-libsecret", "qdbus", "qdbus6", "secret-tool", "socat", "systemd-stdio-bridge",
+        "xdg-dbus-proxy",
+    ]
 
     /// The owner of an item that the program stores.
     func owner(of lookup: ItemLookup) -> ItemOwner {
@@ -89,7 +102,9 @@ struct SharedItems: Sendable {
             "network", "the programs for network connections", schemas: ["org.freedesktop.NetworkManager.Connection"],
             programs: [
                 "cinnamon", "gnome-control-center", "gnome-shell", "kcmshell5", "kcmshell6", "kded5", "kded6", "nm-applet",
-                "nm-connection-editor", "nm-fortisslvpn-auth-dialog", "nm-l2tp-auth-dialog", "nm-openconnect-auth-dialog",
+                "nm-connection-editor", "nm-fortisslvpn-auth-dialog", "nm-iodine-auth-dialog", "nm-l2tp-auth-dialog",
+                "nm-libreswan-auth-dialog",
+                "nm-openconnect-auth-dialog", "nm-ssh-auth-dialog", "nm-sstp-auth-dialog", "nm-strongswan-auth-dialog",
                 "nm-openvpn-auth-dialog", "nm-pptp-auth-dialog", "nm-vpnc-auth-dialog", "plasmashell", "systemsettings",
             ]),
         SharedItems(
@@ -98,7 +113,7 @@ struct SharedItems: Sendable {
             programs: [
                 "evolution", "evolution-addressbook-factory", "evolution-alarm-notify", "evolution-calendar-factory",
                 "evolution-source-registry", "evolution-user-prompter", "geary", "gnome-calendar", "gnome-contacts", "gnome-control-center",
-                "gnome-online-accounts-gtk", "goa-daemon", "goa-identity-service", "goa-oauth2-handler",
+                "gnome-control-center-goa-helper", "gnome-online-accounts-gtk", "goa-daemon", "goa-identity-service", "goa-oauth2-handler",
             ]),
         SharedItems(
             "network-places", "the programs for network places", schemas: ["org.gnome.keyring.NetworkPassword"],
