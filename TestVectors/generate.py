@@ -1017,6 +1017,41 @@ def presence_node(kind, name):
     return Node(key, bytes([kind]) + box)
 
 
+BIOMETRY_SECRET = fixed("biometry secret")
+BIOMETRY_ANY_KEY = fixed("biometry any key")
+BIOMETRY_SET_KEY = fixed("biometry set key")
+BIOMETRY_GENERATION = 3
+
+
+def biometry_box(private, key, name):
+    return hpke_seal(public_key(private), b"keychain biometry v1" + STORE_ID, key, fixed("biometry ephemeral: " + name))
+
+
+def biometry_any_node(name):
+    key = fixed("node key: " + name)
+    return Node(key, b"\7" + biometry_box(BIOMETRY_ANY_KEY, key, name))
+
+
+def biometry_set_node(name, generation=BIOMETRY_GENERATION):
+    key = fixed("node key: " + name)
+    return Node(key, b"\x08" + u64(generation) + biometry_box(BIOMETRY_SET_KEY, key, name))
+
+
+def presence_or_biometry_node(name):
+    node = presence_node(9, name)
+    return Node(node.key, node.content + biometry_box(BIOMETRY_ANY_KEY, node.key, name))
+
+
+def biometric_keys():
+    context = u64(BIOMETRY_GENERATION) + b"\1" + fixed("digest of the prints") + fixed("digest of the names")
+    key = hkdf(BIOMETRY_SECRET, STORE_ID, b"keychain biometric keys v1" + context, 32)
+    return b"\1" + context + aes_key_wrap(key, BIOMETRY_ANY_KEY) + aes_key_wrap(key, BIOMETRY_SET_KEY)
+
+
+def prints_digest(files):
+    return hashlib.sha256(b"".join(u64(len(part)) + part for file in sorted(files) for part in file)).digest()
+
+
 def unreleased_node(kind):
     return Node(None, bytes([kind]))
 
@@ -1080,9 +1115,16 @@ def constraint_vectors():
     inner = any_node("inner", unreleased_node(3), presence_node(2, "inner"))
     opens("a tree of two levels", "all(any(biometryAny,devicePasscode),applicationPassword)",
           all_node(inner, password_node("outer")))
+    opens("any set of fingers", "biometryAny", biometry_any_node("any set"))
+    opens("the current set of fingers, when unlocked", "biometryCurrentSet", biometry_set_node("current set"), AK)
+    opens("user presence or a finger", "userPresence", presence_or_biometry_node("presence or finger"))
+    opens("a finger or the passcode", "any(biometryCurrentSet,devicePasscode)",
+          any_node("finger", biometry_set_node("finger"), presence_node(2, "finger")))
     presence = presence_node(1, "malformed").content
     malformed = {
-        "nothing": b"", "version 2": b"\2" + presence, "no node": b"\1", "kind 0": b"\1\0", "kind 7": b"\1\7",
+        "nothing": b"", "version 2": b"\2" + presence, "no node": b"\1", "kind 0": b"\1\0", "kind 10": b"\1\n",
+        "kind 7 without a key": b"\1\7", "kind 8 cut short": b"\1" + biometry_set_node("short").content[:-1],
+        "kind 9 with one key": b"\1\t" + presence[1:],
         "kind 18": b"\1\x12\1" + presence, "a node cut short": b"\1" + presence[:-1], "more behind": b"\1" + presence + b"\0",
         "any of none": b"\1\x10\0", "all of none": b"\1\x11\0", "any of 17": b"\1\x10\x11" + 17 * b"\3\0",
         "a flag of 2": b"\1\x10\1\3\2", "five levels": b"\1" + 4 * b"\x11\1" + b"\3",
@@ -1091,7 +1133,10 @@ def constraint_vectors():
     return {
         "format": "constraints version 1", "storeID": STORE_ID.hex(), "deviceSecret": DEVICE_SECRET.hex(),
         "keybag": constrained_keybag().hex(), "passcode": PASSCODE.decode(), "presencePublicKey": public_key(PRESENCE_KEY).hex(),
-        "applicationPassword": APPLICATION_PASSWORD.hex(), "cases": cases,
+        "applicationPassword": APPLICATION_PASSWORD.hex(), "biometrySecret": BIOMETRY_SECRET.hex(),
+        "biometricKeys": biometric_keys().hex(), "biometryGeneration": BIOMETRY_GENERATION,
+        "biometricKeysName": hkdf(BIOMETRY_SECRET, STORE_ID, b"keychain biometric keys name v1", 8).hex(),
+        "printsDigest": prints_digest([(b"b/1", b"print"), (b"a/7", b"")]).hex(), "cases": cases,
         "malformed": [{"name": name, "bytes": data.hex()} for name, data in malformed.items()],
     }
 

@@ -20,7 +20,8 @@ final class ConstraintTarget: FuzzTarget {
         cipher = try RowTarget.cipher(presencePublicKey: pair.publicKey)
         let release = PresenceRelease(
             storeID: FixedKeys.storeID, publicKey: pair.publicKey, privateKey: try FixedKeys.secret(6), classKeys: NoKeys(), classes: [])
-        keys = ConstraintKeys(presence: release, applicationPassword: try Self.password())
+        keys = ConstraintKeys(
+            presence: release, applicationPassword: try Self.password(), biometry: try Self.biometry().release([.any, .currentSet]))
     }
 
     private static func keyPair() throws -> PresenceKeyPair { try PresenceKeyPair(privateKey: FixedKeys.secret(6)) }
@@ -29,16 +30,31 @@ final class ConstraintTarget: FuzzTarget {
         ApplicationPassword(try FixedKeys.secret(UInt8(ascii: "7"), byteCount: 4))
     }
 
+    /// Keys that are the same in each process.
+    private static func biometry() throws -> BiometricKeys {
+        try BiometricKeys(
+            storeID: FixedKeys.storeID, generation: 1,
+            set: FingerprintSet(printsDigest: nil, namesDigest: Array(repeating: 1, count: FingerprintSet.digestByteCount)),
+            anyKey: SharedSecretBytes(FixedKeys.secret(8)), currentSetKey: SharedSecretBytes(FixedKeys.secret(9)))
+    }
+
     static func seeds() throws -> [[UInt8]] {
         let sealing = ConstraintSealing(
             storeID: FixedKeys.storeID, presencePublicKey: try keyPair().publicKey, applicationPassword: try password(),
-            applicationPasswordCost: try FixedKeys.cost())
+            applicationPasswordCost: try FixedKeys.cost(), enrollment: nil)
+        let biometricSealing = ConstraintSealing(
+            storeID: FixedKeys.storeID, presencePublicKey: try keyPair().publicKey, applicationPassword: try password(),
+            applicationPasswordCost: try FixedKeys.cost(), enrollment: try biometry().enrollment)
         let constraints: [AccessControl.Constraint] = [
             .userPresence, .devicePasscode, .applicationPassword, .any([.biometryAny, .devicePasscode]),
             .all([.devicePasscode, .applicationPassword]),
             .all([.any([.companion, .biometryCurrentSet, .devicePasscode]), .applicationPassword]),
         ]
-        return try constraints.map { try sealing.seal($0).record.encoded }
+        let biometric: [AccessControl.Constraint] = [
+            .userPresence, .biometryAny, .biometryCurrentSet, .any([.biometryCurrentSet, .devicePasscode]),
+            .all([.biometryAny, .applicationPassword]),
+        ]
+        return try constraints.map { try sealing.seal($0).record.encoded } + biometric.map { try biometricSealing.seal($0).record.encoded }
     }
 
     func run(_ input: [UInt8]) throws {
@@ -72,20 +88,24 @@ final class ConstraintTarget: FuzzTarget {
     /// Each need that the tree reports is required.
     private func checkNeeds(of record: ConstraintRecord, isOpen: Bool) throws {
         let constraint = record.constraint
-        expect(constraint.isSatisfiable || !isOpen, "a record opens that nothing releases")
+        expect(constraint.isSatisfiable(withBiometry: true) || !isOpen, "a record opens that nothing releases")
         guard isOpen else { return }
         func opens(_ keys: ConstraintKeys) -> Bool {
             let opening = ConstraintOpening(storeID: FixedKeys.storeID, keys: keys)
             return attempt(expecting: Self.isRefusal) { () throws(KeychainFailure) in try opening.key(of: record) } != nil
         }
         let withoutPresence = opens(ConstraintKeys(applicationPassword: keys.applicationPassword))
-        let withoutPassword = opens(ConstraintKeys(presence: keys.presence))
+        let withoutPassword = opens(ConstraintKeys(presence: keys.presence, biometry: keys.biometry))
         expect(!(withoutPresence && constraint.needsPresence), "a record opens without the passcode that it needs")
+        let withoutBiometry = opens(ConstraintKeys(presence: keys.presence, applicationPassword: keys.applicationPassword))
+        expect(!(withoutBiometry && !constraint.isSatisfiable), "a record opens without the finger that it needs")
         expect(!(withoutPassword && constraint.needsApplicationPassword), "a record opens without the password that it needs")
     }
 
     private static func isRefusal(_ failure: KeychainFailure) -> Bool {
         failure.needs != nil || failure.status == .decode || failure.status == .authFailed
+            // A key of another set of fingers.
+            || failure.status == .itemNotFound
     }
 }
 

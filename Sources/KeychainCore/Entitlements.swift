@@ -13,6 +13,8 @@ package struct Entitlements: Hashable, Sendable {
     package private(set) var readableGroups: [String] = []
     /// Whether the program is an app clip, which may use only its own group and cannot synchronize.
     package let isAppClip: Bool
+    /// Whether items may need biometry: something verifies it.
+    package var offersBiometry = false
     /// The source of the entitlements, for error messages: a file's path or a phrase.
     package let origin: String
 
@@ -41,24 +43,31 @@ package struct Entitlements: Hashable, Sendable {
         where !group.isEmpty && !ordered.contains(where: group.hasSameBytes) {
             ordered.append(group)
         }
-        reservedGroup = ordered.first(where: Self.isOfSynchronization)
-        ordered.removeAll(where: Self.isOfSynchronization)
+        reservedGroup = ordered.first(where: Self.isInternal)
+        ordered.removeAll(where: Self.isInternal)
         accessGroups = ordered.filter { $0 != Self.tokenGroup } + ordered.filter { $0 == Self.tokenGroup }
         self.isAppClip = isAppClip
         self.origin = origin
     }
 
     /// The entitlements of synchronization itself, which has the only group of its kind.
-    package static let synchronization = Entitlements(synchronizationGroup: synchronizationGroupPrefix + "circle")
+    package static let synchronization = Entitlements(internalGroup: synchronizationGroupPrefix + "circle", origin: "synchronization")
 
-    /// Whether the items of a group are the keys of synchronization itself.
-    package static func isOfSynchronization(_ group: String) -> Bool { group.hasPrefix(synchronizationGroupPrefix) }
+    /// The group of the item with the biometric keys of a keychain, which no program may use.
+    package static let biometryGroup = "keychain-biometry"
+    /// The entitlements of biometry itself.
+    package static let biometry = Entitlements(internalGroup: biometryGroup, origin: "biometry")
 
-    private init(synchronizationGroup group: String) {
+    /// Whether the items of a group are keys of the keychain itself, which never leave the device.
+    package static func isInternal(_ group: String) -> Bool {
+        group.hasPrefix(synchronizationGroupPrefix) || group.hasSameBytes(as: biometryGroup)
+    }
+
+    private init(internalGroup group: String, origin: String) {
         applicationIdentifier = group
         accessGroups = [group]
         isAppClip = false
-        origin = "synchronization"
+        self.origin = origin
         reservedGroup = nil
     }
 
@@ -72,7 +81,7 @@ package struct Entitlements: Hashable, Sendable {
     /// Returns the entitlements with groups that the program may also read, which are those of other programs.
     package func reading(_ groups: [String]) -> Entitlements {
         var entitlements = self
-        entitlements.readableGroups = groups.filter { !Self.isOfSynchronization($0) && !canRead($0) }
+        entitlements.readableGroups = groups.filter { !Self.isInternal($0) && !canRead($0) }
         return entitlements
     }
 }
@@ -131,7 +140,7 @@ extension Entitlements {
         if let reservedGroup {
             throw KeychainFailure(
                 .missingEntitlement,
-                "'\(reservedGroup)' belongs to synchronization itself, so no program may use it: remove it from \(origin)")
+                "'\(reservedGroup)' belongs to the keychain itself, so no program may use it: remove it from \(origin)")
         }
         guard !accessGroups.isEmpty || !readableGroups.isEmpty else { throw noGroups }
         guard !isAppClip || accessGroups.filter({ $0 != Self.tokenGroup }) == [applicationIdentifier] else {
@@ -165,7 +174,7 @@ extension Entitlements {
         guard !isSynchronizable || control.isUnconstrained else {
             throw KeychainFailure(.parameter, "an item with access control cannot be synchronizable")
         }
-        guard control.constraint?.isSatisfiable != false else {
+        guard control.constraint?.isSatisfiable(withBiometry: offersBiometry) != false else {
             throw KeychainFailure.biometryNotAvailable()
         }
         guard !control.allowsPrivateKeyUsageOnly else {

@@ -169,10 +169,11 @@ extension KeychainFailure {
         KeychainFailure(.authFailed, "no passcode is set; user presence is proved with the passcode", refusal: .passcodeNotSet)
     }
 
-    /// The failure of a constraint that can never be satisfied on this platform.
+    /// The failure of a constraint that can never be satisfied where nothing verifies fingers.
     package static func biometryNotAvailable() -> KeychainFailure {
         KeychainFailure(
-            .authFailed, "biometry and companions cannot release a key on this platform: an item that needs them could never be read",
+            .authFailed,
+            "biometry cannot release a key here: that takes a keychain which keychaind keeps, keychain-fingerprint, and a fingerprint reader",
             refusal: .biometryNotAvailable)
     }
 }

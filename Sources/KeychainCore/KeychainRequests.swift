@@ -141,7 +141,7 @@ package struct UpdateRequest: Sendable {
         guard var needs = failure.needs, needs.passcodeClasses != nil, let new = accessControl?.accessibility ?? accessibility else {
             return failure
         }
-        needs.formUnion(AuthenticationNeeds(passcodeFor: [new]))
+        needs.addPasscodeClasses([new])
         return .authenticationRequired(needs)
     }
 

@@ -11,6 +11,8 @@ package final class LocalKeychain: TransactionalKeychain {
     let backend: any KeychainBackend
     package let entitlements: Entitlements
     let promptSettings: PromptSettings
+    /// Nil if nothing verifies fingers.
+    let biometry: (any BiometryVerifier)?
     let prompts: PromptQueue<PromptKey>
     private let opened: SharedOpenKeychain
     /// Whether the open keychain has the entitlements of another program.
@@ -21,15 +23,19 @@ package final class LocalKeychain: TransactionalKeychain {
         self.backend = backend
         entitlements = backend.entitlements
         promptSettings = backend.promptSettings
+        biometry = nil
         prompts = PromptQueue(promptLock: promptSettings.promptLock)
         opened = SharedOpenKeychain(backend)
         sharesOpenKeychain = false
     }
 
-    private init(sharing other: LocalKeychain, entitlements: Entitlements, promptSettings: PromptSettings) {
+    private init(
+        sharing other: LocalKeychain, entitlements: Entitlements, promptSettings: PromptSettings, biometry: (any BiometryVerifier)?
+    ) {
         backend = other.backend
         self.entitlements = entitlements
         self.promptSettings = promptSettings
+        self.biometry = biometry
         prompts = other.prompts
         opened = other.opened
         sharesOpenKeychain = true
@@ -37,14 +43,18 @@ package final class LocalKeychain: TransactionalKeychain {
 
     /// Returns the same keychain for a program with other entitlements, with one open store for both.
     ///
-    /// `prompter` asks the person, with `requester` as the name of the program; nil to ask as this keychain does.
+    /// `prompter` asks the person, with `requester` as the name of the program; nil to ask as this keychain does. `biometry` verifies the
+    /// fingers of the person.
     package func with(
-        entitlements: Entitlements, prompter: (any PresencePrompter)? = nil, requester: String? = nil
+        entitlements: Entitlements, prompter: (any PresencePrompter)? = nil, requester: String? = nil,
+        biometry: (any BiometryVerifier)? = nil
     ) -> LocalKeychain {
+        var entitlements = entitlements
+        entitlements.offersBiometry = biometry != nil
         var settings = promptSettings
         settings.prompter = prompter ?? settings.prompter
         settings.requester = requester ?? settings.requester
-        return LocalKeychain(sharing: self, entitlements: entitlements, promptSettings: settings)
+        return LocalKeychain(sharing: self, entitlements: entitlements, promptSettings: settings, biometry: biometry)
     }
 
     /// Uses the store in the file that `configuration` names.
@@ -62,9 +72,13 @@ package final class LocalKeychain: TransactionalKeychain {
     package func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem {
         // Checked first, so that a refused request does not create a store.
         let control = try entitlements.validateAdd(request).control
-        let needsPasscode = control.accessibility == .whenPasscodeSetThisDeviceOnly || control.constraint?.needsPresence == true
+        let needsPasscode =
+            control.accessibility == .whenPasscodeSetThisDeviceOnly || control.constraint?.needsPresence == true
+            || control.constraint?.isSatisfiable == false
         guard needsPasscode else { return try add(request, creating: true) }
+        var request = request
         do throws(KeychainFailure) {
+            try prepareSealing(control.constraint, &request.authentication)
             return try add(request, creating: false)
         } catch {
             guard error.status == .itemNotFound else { throw error }
@@ -88,6 +102,8 @@ package final class LocalKeychain: TransactionalKeychain {
     package func update(_ request: UpdateRequest) throws(KeychainFailure) {
         try requireAccess(.write, to: request.query)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
+        var request = request
+        try prepareSealing(request.accessControl?.constraint, &request.authentication)
         try perform(creating: false, .change, request) { opened, request throws(KeychainFailure) in
             try items(in: opened).update(request)
         }

@@ -252,6 +252,10 @@ extension UserKeychain: SurveyableKeychain {
 }
 
 extension UserKeychain: KeychainAuthenticating {
+    package func biometryStatus() throws(KeychainFailure) -> BiometryStatus {
+        try perform { keychain throws(KeychainFailure) in try keychain.biometryStatus() }
+    }
+
     package func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {

@@ -101,7 +101,7 @@ extension InMemoryKeychain {
         init(_ question: PresenceQuestion) {
             secret =
                 switch question.secret {
-                case .passcode: .passcode
+                case .passcode, .fingerprint, .passcodeOrFingerprint: .passcode
                 case .applicationPassword: .applicationPassword
                 case .newApplicationPassword: .newApplicationPassword
                 }

@@ -255,6 +255,12 @@ extension CommandFailure {
                 .unavailable, failure.reason, advice: "Run the command again, or pass the passcode with --passcode-fd.")
         case .biometryNotAvailable:
             self = .noBiometry
+        case .biometryNotEnrolled:
+            self.init(.unavailable, failure.reason, advice: "Enroll a finger with `fprintd-enroll`, then run the command again.")
+        case .biometryLockedOut:
+            self.init(.unavailable, failure.reason, advice: "Run `valet unlock` and enter the passcode, then run the command again.")
+        case .biometryNotRecognized:
+            self.init(.unavailable, failure.reason, advice: "Run the command again, and touch the reader with an enrolled finger.")
         case .notInteractive:
             self.init(
                 .unavailable, failure.reason, advice: "Run the command in a terminal, or pass the passcode with --passcode-fd.")

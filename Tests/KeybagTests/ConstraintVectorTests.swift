@@ -16,6 +16,11 @@ struct ConstraintVectorTests {
         let passcode: String
         let presencePublicKey: Hexadecimal
         let applicationPassword: Hexadecimal
+        let biometrySecret: Hexadecimal
+        let biometricKeys: Hexadecimal
+        let biometryGeneration: UInt64
+        let biometricKeysName: String
+        let printsDigest: Hexadecimal
         let cases: [Case]
         let malformed: [Malformed]
     }
@@ -44,6 +49,7 @@ struct ConstraintVectorTests {
     private let keybag: OpenKeybag
     private let unlocked: UnlockedKeys
     private let password: ApplicationPassword
+    private let biometry: BiometricKeys
 
     init() throws {
         let vectors = try Self.vectors.get()
@@ -51,6 +57,13 @@ struct ConstraintVectorTests {
         keybag = try OpenKeybag(copies: [vectors.keybag.bytes], storeID: vectors.storeID.identifier(), deviceSecret: secret)
         unlocked = try keybag.unlockedKeys(passcode: PasscodeStore.code(vectors.passcode), deviceSecret: secret)
         password = ApplicationPassword(try vectors.applicationPassword.secret())
+        biometry = try BiometricKeys(
+            encoded: vectors.biometricKeys.bytes, under: vectors.biometrySecret.secret(), storeID: vectors.storeID.identifier())
+    }
+
+    /// Everything that releases a key.
+    private func allKeys() throws(KeychainFailure) -> ConstraintKeys {
+        ConstraintKeys(presence: try release(), applicationPassword: password, biometry: biometry.release([.any, .currentSet]))
     }
 
     private func open(_ row: SealedRow, with keys: ConstraintKeys) throws(KeychainFailure) -> OpenedRow {
@@ -73,7 +86,7 @@ struct ConstraintVectorTests {
     @Test("A row opens with the keys that its constraint requires", arguments: cases)
     func opens(_ vector: Case) throws {
         let row = try vector.row.parsed()
-        let opened = try open(row, with: ConstraintKeys(presence: release(), applicationPassword: password))
+        let opened = try open(row, with: allKeys())
         #expect(opened.attributes == ItemAttributes(encoded: vector.attributes.bytes))
         #expect(opened.secret == Data(vector.secret.bytes))
         #expect(keybag.cipher.isIntact(row))
@@ -93,6 +106,60 @@ struct ConstraintVectorTests {
             #expect((failure?.needs?.passcodeClasses != nil) == needsPasscode)
             #expect((failure?.needs?.applicationPassword == .missing) == needsPassword)
         }
+    }
+
+    @Test("A finger opens what needs one, and not what needs the passcode", arguments: cases)
+    func biometry(_ vector: Case) throws {
+        let row = try vector.row.parsed()
+        let record = try #require(ConstraintRecord(encoded: row.header.constraints ?? []))
+        let keys = ConstraintKeys(applicationPassword: password, biometry: biometry.release([.any, .currentSet]))
+        let isOpened = (try? open(row, with: keys)) != nil
+        let hasKey =
+            "\(record)".contains("iometryAny(sealed") || "\(record)".contains("CurrentSet(gen") || "\(record)".contains("OrBiometry")
+        #expect(isOpened == (hasKey || !record.constraint.needsPresence))
+        guard hasKey else { return }
+        let kinds = record.constraint.biometryKinds
+        let failure = #expect(throws: KeychainFailure.self) { try open(row, with: ConstraintKeys()) }
+        let needs = try #require(failure?.needs)
+        #expect(needs.biometry.union(needs.passcodeAlternative ?? []) == kinds)
+        #expect((needs.passcodeClasses != nil) == record.constraint.needsPresence)
+    }
+
+    @Test("The key of another set of fingers opens nothing, and says that the item is lost")
+    func otherSet() throws {
+        let vector = try #require(Self.cases.first { $0.constraint == "biometryCurrentSet" })
+        let row = try vector.row.parsed()
+        let other = try biometry.replacing(
+            set: FingerprintSet(printsDigest: Array(repeating: 1, count: 32), namesDigest: biometry.set.namesDigest))
+        #expect(other.enrollment.generation == biometry.enrollment.generation + 1)
+        #expect(other.enrollment.anyPublicKey == biometry.enrollment.anyPublicKey)
+        #expect(throws: KeychainFailure(.itemNotFound, "")) {
+            try open(row, with: ConstraintKeys(biometry: other.release([.any, .currentSet])))
+        }
+        #expect(throws: KeychainFailure(.itemNotFound, "")) { try open(row, with: ConstraintKeys(enrollment: other.enrollment)) }
+    }
+
+    @Test("The biometric keys are encoded as the other implementation encodes them, and refused with any altered byte")
+    func biometricKeys() throws {
+        let vectors = try Self.vectors.get()
+        let secret = try vectors.biometrySecret.secret()
+        #expect(biometry.enrollment.generation == vectors.biometryGeneration && biometry.set.evidence == .prints)
+        #expect(try biometry.encoded(under: secret) == vectors.biometricKeys.bytes)
+        #expect(try BiometricKeys.name(for: secret, storeID: vectors.storeID.identifier()) == vectors.biometricKeysName)
+        for index in vectors.biometricKeys.bytes.indices {
+            var altered = vectors.biometricKeys.bytes
+            altered[index] ^= 1
+            #expect(throws: KeychainFailure(.decode, "")) {
+                try BiometricKeys(encoded: altered, under: secret, storeID: vectors.storeID.identifier())
+            }
+        }
+        #expect(throws: KeychainFailure(.decode, "")) {
+            try BiometricKeys(
+                encoded: vectors.biometricKeys.bytes, under: vectors.deviceSecret.secret(), storeID: vectors.storeID.identifier())
+        }
+        let files = [(path: Array("b/1".utf8), content: Array("print".utf8)), (path: Array("a/7".utf8), content: [])]
+        #expect(FingerprintDigest.ofPrints(files) == vectors.printsDigest.bytes)
+        #expect(FingerprintDigest.ofPrints(files.reversed()) == vectors.printsDigest.bytes)
     }
 
     private static func text(of constraint: AccessControl.Constraint) -> String {
@@ -117,7 +184,7 @@ struct ConstraintVectorTests {
             var altered = row
             altered.header.constraints?[index] ^= 1
             #expect(throws: KeychainFailure.self) {
-                try open(altered, with: ConstraintKeys(presence: release(), applicationPassword: password))
+                try open(altered, with: allKeys())
             }
         }
         var without = row

@@ -35,7 +35,7 @@ struct CommandFailureTests {
     func refusals() {
         let refusals: [AuthenticationRefusal] = [
             .passcodeNotSet, .wrongPasscode, .lockedOut(seconds: 30), .timedOut, .biometryNotAvailable, .notInteractive, .invalidContext,
-            .wrongRecoveryKey, .notSatisfied,
+            .wrongRecoveryKey, .notSatisfied, .biometryNotEnrolled, .biometryLockedOut, .biometryNotRecognized,
         ]
         let failures = refusals.map { CommandFailure(KeychainFailure(.authFailed, "why", refusal: $0)) }
         #expect(failures.allSatisfy { $0.status == .unavailable })

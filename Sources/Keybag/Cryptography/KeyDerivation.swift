@@ -60,6 +60,10 @@ enum KeyPurpose: String {
     case constraintConjunction = "keychain constraint all v1"
     /// Releases an item that an application password protects.
     case applicationPassword = "keychain application password v1"
+    /// Wraps the biometric keys. Derived from a secret that only keychaind has.
+    case biometricKeys = "keychain biometric keys v1"
+    /// Names the biometric keys of a secret, without revealing it.
+    case biometricKeysName = "keychain biometric keys name v1"
     /// Verifies an application password.
     case applicationPasswordCheck = "keychain application password check v1"
 

@@ -18,6 +18,7 @@ enum SealedBox {
     /// HPKE's `info` is the raw value followed by the store's identifier.
     enum Purpose: String {
         case presence = "keychain presence v1"
+        case biometry = "keychain biometry v1"
         case recovery = "keychain recovery v1"
         case passcodeRecovery = "keychain passcode recovery v1"
 

@@ -9,6 +9,8 @@ struct ConstraintSealing {
     let presencePublicKey: [UInt8]?
     let applicationPassword: ApplicationPassword?
     let applicationPasswordCost: PasscodeCost
+    /// Nil without biometry.
+    let enrollment: BiometricEnrollment?
 
     /// Returns the key of the root, and the record.
     ///
@@ -30,8 +32,14 @@ struct ConstraintSealing {
         switch constraint {
         case .userPresence: return try presenceNode(.userPresence)
         case .devicePasscode: return try presenceNode(.devicePasscode)
-        case .biometryAny: return Node(key: nil, record: .keyless(.biometryAny))
-        case .biometryCurrentSet: return Node(key: nil, record: .keyless(.biometryCurrentSet))
+        case .biometryAny:
+            guard let enrollment else { return Node(key: nil, record: .keyless(.biometryAny)) }
+            let (key, sealed) = try keySealed(to: enrollment.anyPublicKey, .biometry)
+            return Node(key: key, record: .biometryAny(sealedKey: sealed))
+        case .biometryCurrentSet:
+            guard let enrollment else { return Node(key: nil, record: .keyless(.biometryCurrentSet)) }
+            let (key, sealed) = try keySealed(to: enrollment.currentSetPublicKey, .biometry)
+            return Node(key: key, record: .biometryCurrentSet(generation: enrollment.generation, sealedKey: sealed))
         case .companion: return Node(key: nil, record: .keyless(.companion))
         case .applicationPassword: return try passwordNode()
         case .any(let parts): return try anyNode(parts)
@@ -43,9 +51,19 @@ struct ConstraintSealing {
         guard let presencePublicKey else {
             throw KeychainFailure.passcodeNotSet()
         }
+        let (key, sealed) = try keySealed(to: presencePublicKey, .presence)
+        guard presence == .userPresence, let enrollment else { return Node(key: key, record: .presence(presence, sealedKey: sealed)) }
+        let other = try SealedBox.seal(key.secret, to: enrollment.anyPublicKey, .biometry, storeID: storeID)
+        return Node(key: key, record: .presenceOrBiometry(sealedKey: sealed, biometrySealedKey: other))
+    }
+
+    /// A random key, and the same sealed to a public key.
+    private func keySealed(
+        to publicKey: [UInt8], _ purpose: SealedBox.Purpose
+    ) throws(KeychainFailure) -> (SharedSecretBytes, sealed: [UInt8]) {
         let key = try SecretBytes(randomByteCount: SealedBox.secretByteCount)
-        let sealed = try SealedBox.seal(key, to: presencePublicKey, .presence, storeID: storeID)
-        return Node(key: SharedSecretBytes(key), record: .presence(presence, sealedKey: sealed))
+        let sealed = try SealedBox.seal(key, to: publicKey, purpose, storeID: storeID)
+        return (SharedSecretBytes(key), sealed)
     }
 
     private func passwordNode() throws(KeychainFailure) -> Node {
@@ -104,10 +122,21 @@ struct ConstraintOpening {
     /// Returns the root key.
     ///
     /// Throws a failure with `needs` if something is missing or wrong; `.decode` if the record was altered or sealed to a presence key
-    /// pair that is not the keybag's; and `.authFailed` if the record can never be satisfied on this platform.
+    /// pair that is not the keybag's; `.authFailed` if the record can never be satisfied on this platform; and `.itemNotFound` if the key was
+    /// destroyed with the set of fingers that it belonged to.
     func key(of record: ConstraintRecord) throws(KeychainFailure) -> SharedSecretBytes {
         switch record {
         case .presence(_, let sealedKey): return try presenceKey(sealedKey)
+        case .presenceOrBiometry(let sealedKey, let biometrySealedKey):
+            if keys.presence == nil, keys.biometry?.anyKey != nil { return try biometryKey(biometrySealedKey, .any) }
+            guard keys.presence != nil else { throw .authenticationRequired(AuthenticationNeeds(passcodeFor: [], orBiometry: [.any])) }
+            return try presenceKey(sealedKey)
+        case .biometryAny(let sealedKey): return try biometryKey(sealedKey, .any)
+        case .biometryCurrentSet(let generation, let sealedKey):
+            if let present = keys.biometry?.generation ?? keys.enrollment?.generation, present != generation {
+                throw KeychainFailure(.itemNotFound, "the item was lost when the set of enrolled fingers changed")
+            }
+            return try biometryKey(sealedKey, .currentSet)
         case .applicationPassword(let password): return try passwordKey(password)
         case .keyless:
             throw KeychainFailure(
@@ -121,6 +150,16 @@ struct ConstraintOpening {
         guard let presence = keys.presence else { throw .authenticationRequired(AuthenticationNeeds(passcodeFor: [])) }
         guard let key = try SealedBox.open(sealedKey, with: presence.privateKey, .presence, storeID: storeID) else {
             throw KeychainFailure(.decode, "the item's access control was altered, or belongs to a passcode that was removed")
+        }
+        return SharedSecretBytes(key)
+    }
+
+    private func biometryKey(_ sealedKey: [UInt8], _ kind: BiometryKind) throws(KeychainFailure) -> SharedSecretBytes {
+        guard let released = keys.biometry?.key(kind) else { throw .authenticationRequired(AuthenticationNeeds(biometry: [kind])) }
+        guard let key = try SealedBox.open(sealedKey, with: released.secret, .biometry, storeID: storeID) else {
+            // Not `.decode`: a damaged item may be overwritten.
+            throw KeychainFailure(
+                .authFailed, "the item belongs to the biometric keys of another machine, or was altered", refusal: .notSatisfied)
         }
         return SharedSecretBytes(key)
     }
@@ -141,7 +180,7 @@ struct ConstraintOpening {
 
     /// The key by the first branch that opens.
     ///
-    /// If none does, throws the failure of the first branch that has a key.
+    /// If none does, throws the needs of the branches that could, or the failure of the first branch that has a key.
     private func anyKey(_ branches: [ConstraintRecord.Branch]) throws(KeychainFailure) -> SharedSecretBytes {
         var failure: KeychainFailure?
         for branch in branches {
@@ -153,7 +192,11 @@ struct ConstraintOpening {
                 }
                 return SharedSecretBytes(try SecretBytes(copying: key))
             } catch {
-                failure = failure ?? error
+                guard let needs = error.needs else {
+                    failure = failure ?? error
+                    continue
+                }
+                failure = .authenticationRequired(failure?.needs.map { $0.or(needs) } ?? needs)
             }
         }
         throw failure ?? KeychainFailure(.authFailed, "nothing on this platform can release the item's key", refusal: .biometryNotAvailable)

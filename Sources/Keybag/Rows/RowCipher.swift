@@ -60,7 +60,7 @@ extension RowCipher {
         }
         let sealing = ConstraintSealing(
             storeID: storeID, presencePublicKey: presencePublicKey, applicationPassword: keys.applicationPassword,
-            applicationPasswordCost: applicationPasswordCost)
+            applicationPasswordCost: applicationPasswordCost, enrollment: keys.enrollment)
         let (rootKey, record) = try sealing.seal(constraint)
         header.constraints = record.encoded
         return try seal(

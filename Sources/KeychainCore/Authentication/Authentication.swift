@@ -13,6 +13,9 @@ package protocol KeychainAuthenticating: Sendable {
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure)
 
+    /// What a program can learn about biometry.
+    func biometryStatus() throws(KeychainFailure) -> BiometryStatus
+
     /// Satisfies the constraint and stores the released keys in the context of `authentication`. Prompts only for what is missing.
     ///
     /// `accessibility` is the class of the items to be read; nil: any. Throws `.userCanceled`, `.interactionNotAllowed` if no prompt may
@@ -20,6 +23,10 @@ package protocol KeychainAuthenticating: Sendable {
     func authenticate(
         _ constraint: AccessControl.Constraint, of accessibility: ItemAccessibility?, _ authentication: Authentication
     ) throws(KeychainFailure)
+}
+
+extension KeychainAuthenticating {
+    package func biometryStatus() throws(KeychainFailure) -> BiometryStatus { BiometryStatus() }
 }
 
 /// Why authentication failed.
@@ -40,6 +47,12 @@ package enum AuthenticationRefusal: Hashable, Sendable {
     case timedOut
     /// Only biometry would satisfy the constraint, and it is not available.
     case biometryNotAvailable
+    /// No finger is enrolled.
+    case biometryNotEnrolled
+    /// Too many fingers did not match; the passcode permits biometry again.
+    case biometryLockedOut
+    /// A finger was not recognized.
+    case biometryNotRecognized
     /// A passcode is required and was not given, and no prompt can be shown, or prompts are forbidden.
     case notInteractive
     /// The context was invalidated.
@@ -73,10 +86,14 @@ package struct Authentication: Sendable {
     package var mayAsk: Bool { interaction == .allowed && context?.settings.isInteractionAllowed != false }
 }
 
-/// The authentication that a call requires: the passcode, an application password, or both.
+/// The authentication that a call requires: the passcode, biometry, an application password, or several of them.
 package struct AuthenticationNeeds: Hashable, Sendable {
     /// The passcode, for items of these classes; nil: no passcode.
     package private(set) var passcodeClasses: Set<ItemAccessibility>?
+    /// The biometric keys that do as well as the passcode; nil: only the passcode does.
+    package private(set) var passcodeAlternative: Set<BiometryKind>?
+    /// The biometric keys without which an item does not open.
+    package private(set) var biometry: Set<BiometryKind> = []
     package private(set) var applicationPassword: Password?
 
     package enum Password: Hashable, Sendable {
@@ -89,18 +106,49 @@ package struct AuthenticationNeeds: Hashable, Sendable {
 
     package init() {}
 
-    package init(passcodeFor classes: Set<ItemAccessibility>) {
+    package init(passcodeFor classes: Set<ItemAccessibility>, orBiometry alternative: Set<BiometryKind>? = nil) {
         passcodeClasses = classes
+        passcodeAlternative = alternative
+    }
+
+    package init(biometry kinds: Set<BiometryKind>) {
+        biometry = kinds
     }
 
     package init(applicationPassword: Password) {
         self.applicationPassword = applicationPassword
     }
 
-    package var isEmpty: Bool { passcodeClasses == nil && applicationPassword == nil }
+    package var isEmpty: Bool { passcodeClasses == nil && biometry.isEmpty && applicationPassword == nil }
+
+    /// Adds classes whose keys the passcode must release, if it is needed.
+    package mutating func addPasscodeClasses(_ classes: Set<ItemAccessibility>) { passcodeClasses?.formUnion(classes) }
+
+    /// The needs of a call for which these or others suffice.
+    ///
+    /// Only a choice between the passcode and biometry is left to the person; otherwise these are needed.
+    package func or(_ other: AuthenticationNeeds) -> AuthenticationNeeds {
+        guard applicationPassword == nil, other.applicationPassword == nil else { return self }
+        let kinds = biometry.union(other.biometry).union(passcodeAlternative ?? []).union(other.passcodeAlternative ?? [])
+        if let classes = passcodeClasses, biometry.isEmpty, other.passcodeClasses == nil {
+            return AuthenticationNeeds(passcodeFor: classes, orBiometry: kinds)
+        }
+        if let classes = other.passcodeClasses, other.biometry.isEmpty, passcodeClasses == nil {
+            return AuthenticationNeeds(passcodeFor: classes, orBiometry: kinds)
+        }
+        return self
+    }
 
     package mutating func formUnion(_ other: AuthenticationNeeds) {
-        if let classes = other.passcodeClasses { passcodeClasses = (passcodeClasses ?? []).union(classes) }
+        if let classes = other.passcodeClasses {
+            if passcodeClasses == nil {
+                passcodeAlternative = other.passcodeAlternative
+            } else if let alternative = passcodeAlternative {
+                passcodeAlternative = other.passcodeAlternative.map(alternative.union)
+            }
+            passcodeClasses = (passcodeClasses ?? []).union(classes)
+        }
+        biometry.formUnion(other.biometry)
         // A wrong password must be removed before another prompt.
         if applicationPassword != .wrong { applicationPassword = other.applicationPassword ?? applicationPassword }
     }

@@ -22,9 +22,16 @@ package final class AuthenticationContext: Sendable {
         let isValid: @Sendable () -> Bool
     }
 
+    private struct HeldBiometry {
+        let release: BiometricRelease
+        let isValid: @Sendable () -> Bool
+    }
+
     private struct State {
         var settings = Settings()
         var held: [Held] = []
+        var heldBiometry: HeldBiometry?
+        var enrollment: (storeID: StoreID, enrollment: BiometricEnrollment?)?
         var applicationPassword: ApplicationPassword?
         var isPasswordKeptByKeychain = false
         var isInvalidated = false
@@ -80,6 +87,8 @@ package final class AuthenticationContext: Sendable {
         withState { state in
             state.isInvalidated = true
             state.held = []
+            state.heldBiometry = nil
+            state.enrollment = nil
             state.applicationPassword = nil
             state.isPasswordKeptByKeychain = false
         }
@@ -94,6 +103,7 @@ package final class AuthenticationContext: Sendable {
             (state.held.filter { $0.release.storeID == storeID }, state.applicationPassword)
         }
         var keys = ConstraintKeys(applicationPassword: password)
+        addBiometry(of: storeID, to: &keys)
         for held in candidates {
             // Called outside the lock: it may read the store.
             if held.release.publicKey == presencePublicKey, held.isValid() {
@@ -119,6 +129,7 @@ package final class AuthenticationContext: Sendable {
     /// Removes releases that are no longer valid; returns whether any are left.
     package func removeExpired() -> Bool {
         for held in withState({ $0.held }) where !held.isValid() { remove(held.release) }
+        if let held = withState({ $0.heldBiometry }), !held.isValid() { remove(held.release) }
         return holdsReleases
     }
 
@@ -127,11 +138,44 @@ package final class AuthenticationContext: Sendable {
         withState { state in state.held.first { $0.release.storeID == storeID }?.release.classes ?? [] }
     }
 
-    /// Whether the context contains keys that a passcode released.
-    package var holdsReleases: Bool { withState { !$0.held.isEmpty } }
+    /// Whether the context contains keys that a passcode or biometry released.
+    package var holdsReleases: Bool { withState { !$0.held.isEmpty || $0.heldBiometry != nil } }
 
     private func remove(_ release: PresenceRelease) {
         withState { $0.held.removeAll { $0.release === release } }
+    }
+
+    // MARK: Biometry
+
+    private func addBiometry(of storeID: StoreID, to keys: inout ConstraintKeys) {
+        let (enrollment, held) = withState { state in
+            (
+                state.enrollment?.storeID == storeID ? state.enrollment?.enrollment : nil,
+                state.heldBiometry?.release.storeID == storeID ? state.heldBiometry : nil
+            )
+        }
+        keys.enrollment = enrollment
+        guard let held else { return }
+        // Called outside the lock: it may read the store.
+        if held.isValid() { keys.biometry = held.release } else { remove(held.release) }
+    }
+
+    /// Notes what is known of the fingers of the person; nil if biometry cannot be used now.
+    ///
+    /// Does nothing if the context is invalidated.
+    package func note(_ enrollment: BiometricEnrollment?, of storeID: StoreID) {
+        withState { if !$0.isInvalidated { $0.enrollment = (storeID, enrollment) } }
+    }
+
+    /// Stores `release`, replacing an earlier one, for as long as `isValid` returns true.
+    ///
+    /// Does nothing if the context is invalidated.
+    package func store(_ release: BiometricRelease, while isValid: @escaping @Sendable () -> Bool) {
+        withState { if !$0.isInvalidated { $0.heldBiometry = HeldBiometry(release: release, isValid: isValid) } }
+    }
+
+    private func remove(_ release: BiometricRelease) {
+        withState { if $0.heldBiometry?.release === release { $0.heldBiometry = nil } }
     }
 
     // MARK: The application password

@@ -5,9 +5,17 @@ internal import Synchronization
 package struct ConstraintKeys: Sendable {
     package var presence: PresenceRelease?
     package var applicationPassword: ApplicationPassword?
+    /// What is known of the fingers of the person; nil before it was looked for.
+    package var enrollment: BiometricEnrollment?
+    package var biometry: BiometricRelease?
 
-    package init(presence: PresenceRelease? = nil, applicationPassword: ApplicationPassword? = nil) {
+    package init(
+        presence: PresenceRelease? = nil, applicationPassword: ApplicationPassword? = nil, enrollment: BiometricEnrollment? = nil,
+        biometry: BiometricRelease? = nil
+    ) {
         self.presence = presence
+        self.enrollment = enrollment
+        self.biometry = biometry
         self.applicationPassword = applicationPassword
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Synchronization
 
 /// Prompts the local person for a passcode or password.
 ///
@@ -13,11 +14,20 @@ package protocol PresencePrompter: Sendable {
     /// bytes.
     func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer
 
+    /// Prompts as `ask(_:)` does, until `end` ends the prompt.
+    ///
+    /// Throws soon afterwards. A prompter that cannot end a prompt ignores it.
+    func ask(_ question: PresenceQuestion, endedBy end: PromptEnd) throws(PresenceRefusal) -> PresenceAnswer
+
     /// Runs `body`, which may wait for a person, and for other prompts before; what others need can be given up meanwhile.
     func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result
 }
 
 extension PresencePrompter {
+    package func ask(_ question: PresenceQuestion, endedBy end: PromptEnd) throws(PresenceRefusal) -> PresenceAnswer {
+        try ask(question)
+    }
+
     package func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result { try body() }
 }
 
@@ -49,6 +59,35 @@ package struct ConsentQuestion: Hashable, Sendable {
         self.requester = requester
         self.purpose = purpose
         self.timeoutSeconds = timeoutSeconds
+    }
+}
+
+/// Ends a prompt whose answer is of no use any more.
+package final class PromptEnd: Sendable {
+    private let state = Mutex<(isEnded: Bool, handler: (@Sendable () -> Void)?)>((false, nil))
+
+    package init() {}
+
+    package var isEnded: Bool { state.withLock { $0.isEnded } }
+
+    package func end() {
+        let handler = state.withLock { state in
+            state.isEnded = true
+            return state.handler
+        }
+        handler?()
+    }
+
+    /// Runs `body`, and calls `handler` at the end of the prompt, if that comes before `body` returns.
+    ///
+    /// Returns nil without running `body` if it has come already.
+    package func whileHandled<Result>(by handler: @escaping @Sendable () -> Void, _ body: () -> Result) -> Result? {
+        let isEnded = state.withLock { state in
+            state.handler = handler
+            return state.isEnded
+        }
+        defer { state.withLock { $0.handler = nil } }
+        return isEnded ? nil : body()
     }
 }
 
@@ -100,6 +139,10 @@ package struct PresenceQuestion: Hashable, Sendable {
         case applicationPassword
         /// A new application password, to be typed twice.
         case newApplicationPassword
+        /// Nothing is typed: the person touches the sensor, or cancels.
+        case fingerprint
+        /// The keychain's passcode, unless the person touches the sensor.
+        case passcodeOrFingerprint
     }
 
     package let secret: Secret

@@ -125,7 +125,7 @@ extension SealedKeychain {
                         attributes = opened.attributes
                     }
                     // A device that a backup is restored on joins the circle with keys of its own.
-                    guard !Entitlements.isOfSynchronization(attributes?.text(.accessGroup) ?? "") else { return .proceed }
+                    guard !Entitlements.isInternal(attributes?.text(.accessGroup) ?? "") else { return .proceed }
                     summary.thisDeviceOnlyCount += 1
                     if let attributes, summary.thisDeviceOnlyNames.count < BackupSummary.largestNameCount {
                         summary.thisDeviceOnlyNames.append(
@@ -143,7 +143,7 @@ extension SealedKeychain {
                                 reference: header.reference, accessibility: header.accessibility, attributes: opened.attributes,
                                 secret: opened.secret))
                         summary.savedCount += 1
-                    case .damaged, .unsupported, .needsAuthentication: summary.unreadableCount += 1
+                    case .damaged, .unsupported, .needsAuthentication, .destroyed: summary.unreadableCount += 1
                     case .locked(let failure): throw failure
                     }
                 }
@@ -225,6 +225,9 @@ private struct ItemRestorer {
         case .opened(let opened): try replace(present, opened, with: item)
         case .damaged:
             if let number = present.number { try writing?.quarantine(number: number, at: keychain.clock.now()) }
+            try add(item)
+        case .destroyed:
+            try remove(present)
             try add(item)
         case .needsAuthentication: countConflict(item, as: .protectedInKeychain)
         case .unsupported: countConflict(item, as: .unsupportedInKeychain)

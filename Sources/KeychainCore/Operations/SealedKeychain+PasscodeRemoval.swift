@@ -36,8 +36,8 @@ extension SealedKeychain {
             switch try open(row, includingSecret: true, in: writing) {
             case .opened: try writing.remove(number: number)
             // Unaltered; it only requires more than the passcode.
-            case .needsAuthentication where cipher.isIntact(row): try writing.remove(number: number)
-            case .needsAuthentication, .damaged, .unsupported, .locked: try writing.quarantine(number: number, at: now)
+            case .needsAuthentication where cipher.isIntact(row), .destroyed where cipher.isIntact(row): try writing.remove(number: number)
+            case .needsAuthentication, .damaged, .unsupported, .locked, .destroyed: try writing.quarantine(number: number, at: now)
             }
             return .proceed
         }

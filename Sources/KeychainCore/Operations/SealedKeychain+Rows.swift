@@ -11,6 +11,8 @@ enum RowOpening {
     case unsupported(KeychainFailure)
     /// The class key is locked. A key that could not be loaded for another reason is no state of the row: that failure is thrown.
     case locked(KeychainFailure)
+    /// The keys of the row were destroyed, with the set of fingers that they belonged to: the item does not exist any more.
+    case destroyed
     /// The row's access control is not satisfied. The failure has the `needs`, or none if it can never be satisfied on this platform.
     case needsAuthentication(KeychainFailure)
 }
@@ -107,7 +109,7 @@ extension SealedKeychain {
     ) throws(KeychainFailure) -> RowOpening {
         let needsClassKey = AuthenticationNeeds(passcodeFor: [header.accessibility])
         if var needs = failure.needs {
-            if needs.passcodeClasses != nil { needs.formUnion(needsClassKey) }
+            needs.addPasscodeClasses([header.accessibility])
             return .needsAuthentication(.authenticationRequired(needs))
         }
         switch failure.status {
@@ -116,6 +118,7 @@ extension SealedKeychain {
             return .needsAuthentication(.authenticationRequired(needsClassKey))
         case .interactionNotAllowed where failure.cause == .locked: return .locked(failure)
         case .decode: return .damaged(failure)
+        case .itemNotFound where constraint != nil: return .destroyed
         // The constraint can never be satisfied on this platform; the row is not damaged.
         case .authFailed: return .needsAuthentication(failure)
         default: throw failure
@@ -129,7 +132,7 @@ extension SealedKeychain {
     func openForWriting(_ row: SealedRow, in reading: any ItemReading) throws(KeychainFailure) -> RowOpening {
         let opening = try open(row, includingSecret: true, in: reading)
         switch opening {
-        case .unsupported, .locked, .needsAuthentication:
+        case .unsupported, .locked, .needsAuthentication, .destroyed:
             guard !cipher.isIntact(row) else { return opening }
             return .damaged(KeychainFailure(.decode, "an item is damaged"))
         case .opened, .damaged:
@@ -255,6 +258,9 @@ extension SealedKeychain {
             return nil
         case .unsupported(let failure):
             throw failure
+        case .destroyed:
+            try writing.remove(number: number)
+            return nil
         case .opened, .locked, .needsAuthentication:
             guard other.header.isTombstone else {
                 throw KeychainFailure(.duplicateItem, "an item with this primary key already exists")

@@ -82,7 +82,7 @@ extension SealedKeychain {
                         return .proceed
                     }
                     // No program has the keys of synchronization itself.
-                    guard !Entitlements.isOfSynchronization(place.accessGroup) else { return .proceed }
+                    guard !Entitlements.isInternal(place.accessGroup) else { return .proceed }
                     switch itemClass {
                     case .internetPassword: survey.internetPasswordCounts[Array(place.accessGroup.utf8), default: 0] += 1
                     default: survey.accounts[place, default: []].append(account)
@@ -116,7 +116,7 @@ extension SealedKeychain {
                     accountDigest: try digests.digest(of: .string(account), for: .account, in: .genericPassword), isTombstone: false)
                 _ = try reading.forEachReadableRow(matching: query, includingSecrets: false) { row throws(KeychainFailure) in
                     guard let place = try keychain.place(of: row, in: reading)?.place else { return .proceed }
-                    if !Entitlements.isOfSynchronization(place.accessGroup), isIncluded(place.accessGroup) { places.insert(place) }
+                    if !Entitlements.isInternal(place.accessGroup), isIncluded(place.accessGroup) { places.insert(place) }
                     return places.count < Self.largestPlaceCount ? .proceed : .stop
                 }
             }

@@ -141,7 +141,7 @@ private struct SyncRows<Store: SyncStoreReading>: SyncItemReading {
             return SyncContent(
                 itemClass: header.reference.itemClass, accessibility: header.accessibility, attributes: attributes.encoded,
                 secret: opened.secret.map(Array.init))
-        case .damaged, .unsupported, .needsAuthentication: return nil
+        case .damaged, .unsupported, .needsAuthentication, .destroyed: return nil
         case .locked(let failure): throw failure
         }
     }
@@ -188,7 +188,7 @@ extension SyncRows: SyncItemWriting where Store: SyncStoreWriting {
             case .damaged:
                 try store.quarantine(number: number, at: keychain.clock.now())
                 return try insert(content, version, reference)
-            case .unsupported, .needsAuthentication: return .leftAlone
+            case .unsupported, .needsAuthentication, .destroyed: return .leftAlone
             }
         }
         return try insert(content, version, PersistentReference(itemClass: content.itemClass, id: item ?? identifiers.next()))
@@ -255,7 +255,7 @@ private struct ReceivedItem {
             attributes.entries.allSatisfy({ $0.attribute.belongs(to: content.itemClass) && $0.value.isOf($0.attribute.kind) }),
             attributes.flag(.synchronizable) == true, attributes.flag(.tombstone) != true, attributes[.sha1] == nil,
             attributes.text(.accessible) == content.accessibility.rawValue,
-            let group = attributes.text(.accessGroup), !group.isEmpty, !Entitlements.isOfSynchronization(group),
+            let group = attributes.text(.accessGroup), !group.isEmpty, !Entitlements.isInternal(group),
             let modified = attributes.seconds(.modificationDate), modified.isFinite,
             attributes.seconds(.creationDate)?.isFinite == true,
             attributes.byteCount + (content.secret?.count ?? 0) <= SealedKeychain.largestItemByteCount

@@ -36,6 +36,9 @@ extension SealedKeychain {
                     if search.needsOpening || !canReplaceWithoutReading(row, request, needing: failure.needs) {
                         throw request.addingNeedsOfNewClass(failure)
                     }
+                case .destroyed:
+                    isExcluded = true
+                    return .proceed
                 case .unsupported, .locked: break
                 }
                 found.append((row, opening))
@@ -54,6 +57,7 @@ extension SealedKeychain {
                 case .damaged(let failure): try replaceDamaged(row, as: request, orThrow: failure, in: writing)
                 case .needsAuthentication(let failure): try replaceWithoutReading(row, as: request, orThrow: failure, in: writing)
                 case .unsupported(let failure), .locked(let failure): throw failure
+                case .destroyed: throw notFoundFailure
                 }
             }
         }

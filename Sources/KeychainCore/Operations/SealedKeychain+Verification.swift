@@ -159,7 +159,7 @@ extension SealedKeychain {
         } else {
             switch try open(row, includingSecret: true, in: reading) {
             case .opened: return nil
-            case .locked, .needsAuthentication:
+            case .locked, .needsAuthentication, .destroyed:
                 lockedCount += 1
                 return nil
             case .damaged: problem = "damaged"

@@ -206,6 +206,9 @@ extension SealedKeychain {
                         )
                     )
                     return items.count + unauthenticatedCount == request.limit ? .stop : .proceed
+                case .destroyed:
+                    hasExcludedRow = true
+                    return .proceed
                 case .needsAuthentication(let failure):
                     // One prompt for all such items. An item that can never be opened on this platform must not hide the others.
                     guard let missing = failure.needs else {
@@ -276,6 +279,7 @@ extension SealedKeychain {
                 switch opening {
                 case .opened(let opened): guard search.accepts(opened.attributes) else { return .proceed }
                 case .unsupported(let failure): throw failure
+                case .destroyed: break
                 case .damaged(let failure), .locked(let failure), .needsAuthentication(let failure):
                     if search.needsOpening { throw failure }
                 }
@@ -309,7 +313,7 @@ extension SealedKeychain {
         case .damaged:
             try writing.quarantine(number: number, at: clock.now())
             log("a damaged item was deleted; the damaged row is in quarantine")
-        case .locked, .needsAuthentication, .unsupported:
+        case .locked, .needsAuthentication, .unsupported, .destroyed:
             // Deleting needs no key. The attributes of a tombstone are sealed, so a locked item leaves none.
             try writing.remove(number: number)
         }

@@ -6,6 +6,12 @@
 package indirect enum ConstraintRecord: Hashable, Sendable {
     /// `userPresence` or `devicePasscode`: the node's key, sealed to the public key of the presence key pair.
     case presence(Presence, sealedKey: [UInt8])
+    /// `userPresence` where biometry does as well: the node's key, sealed to both public keys.
+    case presenceOrBiometry(sealedKey: [UInt8], biometrySealedKey: [UInt8])
+    /// `biometryAny`: the node's key, sealed to the public key of all sets of fingers.
+    case biometryAny(sealedKey: [UInt8])
+    /// `biometryCurrentSet`: the node's key, sealed to the public key of one set of fingers.
+    case biometryCurrentSet(generation: UInt64, sealedKey: [UInt8])
     /// A node without a key, because nothing on this platform can release one.
     case keyless(Keyless)
     /// The node's key is derived from a password.
@@ -56,7 +62,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
     /// The records of all application passwords in the tree.
     package var passwordRecords: [PasswordRecord] {
         switch self {
-        case .presence, .keyless: []
+        case .presence, .presenceOrBiometry, .biometryAny, .biometryCurrentSet, .keyless: []
         case .applicationPassword(let record): [record]
         case .any(let branches): branches.flatMap(\.record.passwordRecords)
         case .all(let records): records.flatMap(\.passwordRecords)
@@ -68,8 +74,9 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
         switch self {
         case .presence(.userPresence, _): .userPresence
         case .presence(.devicePasscode, _): .devicePasscode
-        case .keyless(.biometryAny): .biometryAny
-        case .keyless(.biometryCurrentSet): .biometryCurrentSet
+        case .presenceOrBiometry: .userPresence
+        case .biometryAny, .keyless(.biometryAny): .biometryAny
+        case .biometryCurrentSet, .keyless(.biometryCurrentSet): .biometryCurrentSet
         case .keyless(.companion): .companion
         case .applicationPassword: .applicationPassword
         case .any(let branches): .any(branches.map(\.record.constraint))
@@ -81,7 +88,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
 extension AccessControl.Constraint {
     /// Whether every way to satisfy the constraint needs the passcode.
     ///
-    /// Biometry and companions cannot release a key on this platform, so a passcode as an alternative to them is the only way.
+    /// Biometry counts as unsatisfiable here: it is only available for some time, and the passcode as an alternative to it always is.
     package var needsPresence: Bool {
         switch self {
         case .userPresence, .devicePasscode: true
@@ -102,13 +109,37 @@ extension AccessControl.Constraint {
         }
     }
 
-    /// Whether the constraint can be satisfied on this platform.
-    package var isSatisfiable: Bool {
+    /// Whether the constraint can be satisfied without biometry.
+    package var isSatisfiable: Bool { isSatisfiable(withBiometry: false) }
+
+    /// Whether the constraint can be satisfied, with biometry if there is any.
+    package func isSatisfiable(withBiometry hasBiometry: Bool) -> Bool {
         switch self {
         case .userPresence, .devicePasscode, .applicationPassword: true
-        case .biometryAny, .biometryCurrentSet, .companion: false
-        case .any(let parts): parts.contains { $0.isSatisfiable }
-        case .all(let parts): parts.allSatisfy { $0.isSatisfiable }
+        case .biometryAny, .biometryCurrentSet: hasBiometry
+        case .companion: false
+        case .any(let parts): parts.contains { $0.isSatisfiable(withBiometry: hasBiometry) }
+        case .all(let parts): parts.allSatisfy { $0.isSatisfiable(withBiometry: hasBiometry) }
+        }
+    }
+
+    /// The biometric keys in the tree; those of `userPresence` are the ones of `biometryAny`.
+    package var biometryKinds: Set<BiometryKind> {
+        switch self {
+        case .userPresence, .biometryAny: [.any]
+        case .biometryCurrentSet: [.currentSet]
+        case .devicePasscode, .companion, .applicationPassword: []
+        case .any(let parts), .all(let parts): parts.reduce(into: []) { $0.formUnion($1.biometryKinds) }
+        }
+    }
+
+    /// Whether biometry in place of the passcode satisfies the constraint, apart from an application password.
+    package var isSatisfiedByBiometry: Bool {
+        switch self {
+        case .userPresence, .biometryAny, .biometryCurrentSet, .applicationPassword: true
+        case .devicePasscode, .companion: false
+        case .any(let parts): parts.contains { $0.isSatisfiedByBiometry }
+        case .all(let parts): parts.allSatisfy { $0.isSatisfiedByBiometry }
         }
     }
 }
@@ -136,6 +167,9 @@ extension ConstraintRecord {
         case biometryCurrentSet = 4
         case companion = 5
         case applicationPassword = 6
+        case sealedBiometryAny = 7
+        case sealedBiometryCurrentSet = 8
+        case presenceOrBiometry = 9
         case any = 16
         case all = 17
     }
@@ -150,6 +184,16 @@ extension ConstraintRecord {
         switch self {
         case .presence(let presence, let sealedKey):
             bytes.append((presence == .userPresence ? Kind.userPresence : .devicePasscode).rawValue)
+            bytes += sealedKey
+        case .presenceOrBiometry(let sealedKey, let biometrySealedKey):
+            bytes.append(Kind.presenceOrBiometry.rawValue)
+            bytes += sealedKey + biometrySealedKey
+        case .biometryAny(let sealedKey):
+            bytes.append(Kind.sealedBiometryAny.rawValue)
+            bytes += sealedKey
+        case .biometryCurrentSet(let generation, let sealedKey):
+            bytes.append(Kind.sealedBiometryCurrentSet.rawValue)
+            bytes.append(littleEndian: generation)
             bytes += sealedKey
         case .keyless(.biometryAny): bytes.append(Kind.biometryAny.rawValue)
         case .keyless(.biometryCurrentSet): bytes.append(Kind.biometryCurrentSet.rawValue)
@@ -184,7 +228,7 @@ extension ConstraintRecord {
     /// A valid record has at most one. A manipulated record with many costs would make its reader run as many slow derivations.
     package var passwordCosts: Set<[UInt8]> {
         switch self {
-        case .presence, .keyless: []
+        case .presence, .presenceOrBiometry, .biometryAny, .biometryCurrentSet, .keyless: []
         case .applicationPassword(let password): [password.cost]
         case .any(let branches): branches.reduce(into: []) { $0.formUnion($1.record.passwordCosts) }
         case .all(let records): records.reduce(into: []) { $0.formUnion($1.passwordCosts) }
@@ -199,6 +243,13 @@ extension ConstraintRecord {
         case .biometryAny: return .keyless(.biometryAny)
         case .biometryCurrentSet: return .keyless(.biometryCurrentSet)
         case .companion: return .keyless(.companion)
+        case .sealedBiometryAny: return reader.readBytes(sealedKeyByteCount).map { .biometryAny(sealedKey: Array($0)) }
+        case .sealedBiometryCurrentSet:
+            guard let generation = reader.readUInt64(), let sealedKey = reader.readBytes(sealedKeyByteCount) else { return nil }
+            return .biometryCurrentSet(generation: generation, sealedKey: Array(sealedKey))
+        case .presenceOrBiometry:
+            guard let sealedKey = reader.readBytes(sealedKeyByteCount), let other = reader.readBytes(sealedKeyByteCount) else { return nil }
+            return .presenceOrBiometry(sealedKey: Array(sealedKey), biometrySealedKey: Array(other))
         case .applicationPassword:
             guard let salt = reader.readBytes(PasswordRecord.saltByteCount), let cost = reader.readBytes(PasswordRecord.costByteCount),
                 let check = reader.readBytes(PasswordRecord.checkByteCount)

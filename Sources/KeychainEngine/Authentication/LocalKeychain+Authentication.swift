@@ -19,6 +19,7 @@ extension LocalKeychain {
         if let context = request.authentication.context, context.isInvalidated { throw Self.invalidatedContext }
         var request = request
         var attempts = PasswordAttempts()
+        var hasNotedEnrollment = false
         for _ in 0...Self.maximumRoundCount {
             let failure: KeychainFailure
             let password = request.authentication.context?.applicationPassword
@@ -27,8 +28,16 @@ extension LocalKeychain {
             } catch {
                 failure = error
             }
-            guard let needs = failure.needs else { throw failure }
             if request.authentication.context == nil { request.authentication.context = AuthenticationContext(callScoped: true) }
+            guard let needs = failure.needs else {
+                guard failure.refusal == .biometryNotAvailable, biometry != nil, let context = request.authentication.context,
+                    !hasNotedEnrollment
+                else { throw failure }
+                // An item that needs biometry is sealed again.
+                try noteEnrollment(in: context)
+                hasNotedEnrollment = true
+                continue
+            }
             try satisfy(needs, action, request.authentication, password, &attempts)
         }
         throw KeychainFailure(.authFailed, "the item cannot be opened although authentication succeeded", refusal: .notSatisfied)
@@ -56,8 +65,22 @@ extension LocalKeychain {
                 throw KeychainFailure(.authFailed, "the application password is wrong", refusal: .wrongPassword)
             }
         }
+        guard needs.biometry.isEmpty || biometry != nil else { throw KeychainFailure.biometryNotAvailable() }
+        let biometryKinds = needs.biometry.union(needs.passcodeAlternative ?? [])
+        if biometryKinds.contains(.currentSet), biometry != nil, try lacksEnrollment(context) {
+            // An item of a former set of fingers is lost, and the person is not asked for it.
+            do throws(KeychainFailure) {
+                try noteEnrollment(in: context)
+                return
+            } catch {
+                guard needs.biometry.isEmpty else { throw error }
+            }
+        }
         guard authentication.mayAsk else { throw KeychainFailure.authenticationRequired(needs) }
-        if let classes = needs.passcodeClasses { try releasePresence(for: classes, action, authentication, in: context) }
+        if !needs.biometry.isEmpty { try releaseBiometry(biometryKinds, action, authentication, in: context) }
+        if let classes = needs.passcodeClasses, needs.biometry.isEmpty || needs.passcodeAlternative == nil {
+            try releasePresence(for: classes, orBiometry: needs.passcodeAlternative, action, authentication, in: context)
+        }
         if let password = needs.applicationPassword {
             try askForPassword(password, action, authentication, in: context, &attempts)
         }
@@ -75,41 +98,91 @@ extension LocalKeychain {
     }
 
     /// Asks for the passcode and stores the keys that it releases in the context.
+    ///
+    /// With `alternative`, a finger does as well if that can be verified now, and releases these biometric keys instead.
     func releasePresence(
-        for classes: Set<ItemAccessibility>, _ action: AuthenticatedAction, _ authentication: Authentication,
+        for classes: Set<ItemAccessibility>, orBiometry alternative: Set<BiometryKind>? = nil, _ action: AuthenticatedAction,
+        _ authentication: Authentication,
         in context: AuthenticationContext
     ) throws(KeychainFailure) {
         let settings = context.settings
         // Read before the prompt, so that a lock during the prompt is detected.
-        let before = try performOnCurrentKeybag { opened throws(KeychainFailure) in
-            guard opened.keybag.isPasscodeSet else {
-                throw KeychainFailure.passcodeNotSet()
+        let before = try stateBeforePrompt()
+        // The context keeps one release, so the new one includes the classes of the old.
+        let classes = classes.union(context.releasedClasses(of: before.storeID))
+        var usable: (keys: BiometricKeys, verifier: any BiometryVerifier)?
+        // Without biometry, the passcode is asked for at once. Without a prompt, the person would not know what the reader waits for.
+        if alternative != nil, biometry != nil, promptSettings.prompter.canAsk { usable = try? noteEnrollment(in: context) }
+        let question = question(usable == nil ? .passcode : .passcodeOrFingerprint, action, authentication, settings)
+        var key = PromptKey(storeID: before.storeID, question: question, classes: classes)
+        key.biometry = usable == nil ? [] : alternative ?? []
+        let scanned = usable
+        let release = try promptSettings.prompter.waiting { () throws(KeychainFailure) in
+            try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
+                try askForPasscode(question, classes, alternative ?? [], scanned)
             }
+        }
+        keep(release, in: context, settings, before)
+        guard !context.isInvalidated else { throw Self.invalidatedContext }
+        if !context.isCallScoped { ExpiringContexts.shared.watch(context) }
+    }
+
+    private typealias StateBeforePrompt = (storeID: StoreID, epoch: LockEpoch, isUnlocked: Bool, passcodeIdentifier: [UInt8]?)
+
+    /// Keeps released keys in the context for as long as they may be used.
+    private func keep(
+        _ release: Released, in context: AuthenticationContext, _ settings: AuthenticationContext.Settings, _ before: StateBeforePrompt
+    ) {
+        let end = settings.reuseSeconds.map {
+            promptSettings.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9)
+        }
+        let observation = UnlockObservation(before.isUnlocked)
+        let isValid: @Sendable () -> Bool = { [weak self, time = promptSettings.time] in
+            if let end, time.nowNanoseconds() >= end { return false }
+            return self?.isReleaseValid(since: before.epoch, observation, passcodeIdentifier: before.passcodeIdentifier) ?? false
+        }
+        switch release {
+        case .presence(let release): context.store(release, while: isValid)
+        case .biometry(let release): context.store(release, while: isValid)
+        }
+    }
+
+    /// Verifies a finger and stores the biometric keys that a match releases in the context.
+    private func releaseBiometry(
+        _ kinds: Set<BiometryKind>, _ action: AuthenticatedAction, _ authentication: Authentication, in context: AuthenticationContext
+    ) throws(KeychainFailure) {
+        let settings = context.settings
+        let before = try stateBeforePrompt()
+        // Otherwise the reader would wait for a finger without a reason that the person sees.
+        guard promptSettings.prompter.canAsk else { throw KeychainFailure(.promptUnavailable("nothing shows a prompt to the person")) }
+        let (keys, verifier) = try noteEnrollment(in: context)
+        let question = question(.fingerprint, action, authentication, settings)
+        var key = PromptKey(storeID: before.storeID, question: question, classes: [])
+        key.biometry = kinds
+        let release = try promptSettings.prompter.waiting { () throws(KeychainFailure) in
+            try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
+                try askForFinger(question, kinds, keys, verifier)
+            }
+        }
+        keep(.biometry(release), in: context, settings, before)
+        guard !context.isInvalidated else { throw Self.invalidatedContext }
+        if !context.isCallScoped { ExpiringContexts.shared.watch(context) }
+    }
+
+    /// Whether nothing was noted of the fingers of the person in a context.
+    private func lacksEnrollment(_ context: AuthenticationContext) throws(KeychainFailure) -> Bool {
+        context.keys(of: try storeID(), presencePublicKey: nil).enrollment == nil
+    }
+
+    private func stateBeforePrompt() throws(KeychainFailure) -> StateBeforePrompt {
+        try performOnCurrentKeybag { opened throws(KeychainFailure) in
+            guard opened.keybag.isPasscodeSet else { throw KeychainFailure.passcodeNotSet() }
             let epoch = try opened.store.lockEpoch()
             return (
                 storeID: opened.keybag.storeID, epoch: epoch, isUnlocked: try opened.keybag.lockState(at: epoch) == .unlocked,
                 passcodeIdentifier: opened.keybag.passcodeIdentifier
             )
         }
-        // The context keeps one release, so the new one includes the classes of the old.
-        let classes = classes.union(context.releasedClasses(of: before.storeID))
-        let question = question(.passcode, action, authentication, settings)
-        let key = PromptKey(storeID: before.storeID, question: question, classes: classes)
-        let release = try promptSettings.prompter.waiting { () throws(KeychainFailure) in
-            try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
-                try askForPasscode(question, classes)
-            }
-        }
-        let end = settings.reuseSeconds.map {
-            promptSettings.time.nowNanoseconds() &+ UInt64(min(max($0, 0), Self.longestReuseSeconds) * 1e9)
-        }
-        let observation = UnlockObservation(before.isUnlocked)
-        context.store(release) { [weak self, time = promptSettings.time] in
-            if let end, time.nowNanoseconds() >= end { return false }
-            return self?.isReleaseValid(since: before.epoch, observation, passcodeIdentifier: before.passcodeIdentifier) ?? false
-        }
-        guard !context.isInvalidated else { throw Self.invalidatedContext }
-        if !context.isCallScoped { ExpiringContexts.shared.watch(context) }
     }
 
     /// How long a call waits for the prompt of another call, in seconds: that one may ask three times.
@@ -119,11 +192,24 @@ extension LocalKeychain {
     package static var longestReuseSeconds: Double { 300 }
 
     private func askForPasscode(
-        _ question: PresenceQuestion, _ classes: Set<ItemAccessibility>
-    ) throws(KeychainFailure) -> PresenceRelease {
+        _ question: PresenceQuestion, _ classes: Set<ItemAccessibility>, _ kinds: Set<BiometryKind>,
+        _ scanned: (keys: BiometricKeys, verifier: any BiometryVerifier)?
+    ) throws(KeychainFailure) -> Released {
         var question = question
+        // A reader that is in use, for example by the lock screen, leaves the passcode.
+        let scan = scanned.flatMap {
+            try? RunningScan($0.verifier, timeoutSeconds: question.timeoutSeconds &* 3, endsPromptIfRefused: false)
+        }
+        defer { scan?.cancel() }
         for triesLeft in [2, 1, 0] {
-            if case .secret(let typed) = try ask(question), let release = try release(typed, classes) { return release }
+            let answer = Result { () throws(KeychainFailure) in try ask(question, endedBy: scan?.promptEnd) }
+            if case .matched(let set)? = scan?.outcome, let scanned {
+                return .biometry(try release(kinds, scanned.keys, after: set, scanned.verifier))
+            }
+            if case .secret(let typed) = try answer.get(), let release = try release(typed, classes) {
+                biometry?.passcodeWasEntered()
+                return .presence(release)
+            }
             question.triesLeft = triesLeft
         }
         throw KeychainFailure(.authFailed, "the passcode was wrong three times", refusal: .wrongPasscode)
@@ -202,8 +288,9 @@ extension LocalKeychain {
 
     // MARK: Questions
 
-    private func ask(_ question: PresenceQuestion) throws(KeychainFailure) -> PresenceAnswer {
+    private func ask(_ question: PresenceQuestion, endedBy end: PromptEnd? = nil) throws(KeychainFailure) -> PresenceAnswer {
         do throws(PresenceRefusal) {
+            if let end { return try promptSettings.prompter.ask(question, endedBy: end) }
             return try promptSettings.prompter.ask(question)
         } catch {
             throw KeychainFailure(error)

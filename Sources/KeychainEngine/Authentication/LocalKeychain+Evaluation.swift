@@ -8,10 +8,7 @@ extension LocalKeychain: KeychainAuthenticating {
     package func requireCanAuthenticate(
         _ constraint: AccessControl.Constraint, in context: AuthenticationContext?
     ) throws(KeychainFailure) {
-        guard constraint.isSatisfiable else {
-            throw KeychainFailure.biometryNotAvailable()
-        }
-        if constraint.needsPresence { try requirePasscodeForPresence() }
+        try requireSatisfiable(constraint)
         if let context, try needs(of: constraint, nil, in: context).isEmpty { return }
         guard context?.settings.isInteractionAllowed != false, promptSettings.prompter.canAsk else {
             throw KeychainFailure(
@@ -24,13 +21,17 @@ extension LocalKeychain: KeychainAuthenticating {
     ) throws(KeychainFailure) {
         guard let context = authentication.context else { throw Self.invalidatedContext }
         guard !context.isInvalidated else { throw Self.invalidatedContext }
-        guard constraint.isSatisfiable else {
-            throw KeychainFailure.biometryNotAvailable()
-        }
-        if constraint.needsPresence { try requirePasscodeForPresence() }
+        try requireSatisfiable(constraint)
         let needs = try needs(of: constraint, accessibility, in: context)
         guard !needs.isEmpty else { return }
         try satisfy(needs, authentication)
+    }
+
+    /// Throws the failure of a constraint that nothing satisfies now.
+    private func requireSatisfiable(_ constraint: AccessControl.Constraint) throws(KeychainFailure) {
+        guard constraint.isSatisfiable(withBiometry: biometry != nil) else { throw KeychainFailure.biometryNotAvailable() }
+        if constraint.needsPresence || !constraint.isSatisfiable { try requirePasscodeForPresence() }
+        if !constraint.isSatisfiable, let failure = biometry?.availability().failure { throw failure }
     }
 
     /// Returns the authentication that the constraint needs and the context lacks.
@@ -48,7 +49,15 @@ extension LocalKeychain: KeychainAuthenticating {
             let classes = accessibility.map { [$0] } ?? Set(ItemAccessibility.allCases)
             // While the keychain is locked, the class keys must have been released too.
             let isReleased = keys.presence.map { isUnlocked || $0.classes.isSuperset(of: classes) } ?? false
-            if !isReleased { needs.formUnion(AuthenticationNeeds(passcodeFor: classes)) }
+            let alternative = constraint.isSatisfiedByBiometry && isUnlocked ? constraint.biometryKinds : nil
+            let isMatched = alternative.map { $0.contains { keys.biometry?.key($0) != nil } } ?? false
+            if !isReleased, !isMatched { needs.formUnion(AuthenticationNeeds(passcodeFor: classes, orBiometry: alternative)) }
+        } else if !constraint.isSatisfiable {
+            let kinds = constraint.biometryKinds
+            let keys = try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                context.keys(of: opened.keybag.storeID, presencePublicKey: opened.keybag.cipher.presencePublicKey)
+            }
+            if !kinds.contains(where: { keys.biometry?.key($0) != nil }) { needs.formUnion(AuthenticationNeeds(biometry: kinds)) }
         }
         if constraint.needsApplicationPassword, context.applicationPassword == nil {
             needs.formUnion(AuthenticationNeeds(applicationPassword: .missing))

@@ -110,6 +110,8 @@ package struct PromptKey: Hashable, Sendable {
     let storeID: StoreID?
     let question: PresenceQuestion
     let classes: Set<ItemAccessibility>
+    /// The biometric keys that the answer may release.
+    var biometry: Set<BiometryKind> = []
     /// A unique value for a question that is not shared; nil otherwise.
     var item: Identifier128?
 }

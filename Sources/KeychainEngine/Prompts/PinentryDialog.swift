@@ -38,6 +38,7 @@ struct PinentryDialog: ~Copyable {
         try sendOptional("SETTITLE", text.title)
         try sendRequired("SETDESC", text.description)
         if let choice = text.choice { return try choose(choice) }
+        if text.isConfirmation { return try confirm() }
         try sendRequired("SETPROMPT", text.prompt)
         if let error = text.error { try sendOptional("SETERROR", error) }
         // A single underscore marks the access key of a button.
@@ -48,6 +49,17 @@ struct PinentryDialog: ~Copyable {
         try sendOptional("SETREPEAT", repeatPrompt)
         try sendOptional("SETREPEATERROR", PresenceText.entriesDifferMessage)
         return try enterTwice(repeatPrompt)
+    }
+
+    /// Shows the description with one button, which cancels.
+    private mutating func confirm() throws(PresenceRefusal) -> PresenceAnswer {
+        try sendOptional(
+            "SETOK", (text.cancelTitle ?? "Cancel").split(separator: "_", omittingEmptySubsequences: false).joined(separator: "__"))
+        let remaining = deadline.remainingNanoseconds
+        switch try connection.request("CONFIRM", "--one-button", until: deadline) {
+        case .ok: return .empty
+        case .error(let error): throw error.refusal(canShow: place.canShow, isEarly: deadline.remainingNanoseconds > remaining / 2)
+        }
     }
 
     /// Sends the options that say where and in which language to ask; the program may ignore them.

@@ -7,6 +7,8 @@ package struct PresenceText: Hashable, Sendable {
     /// One or two lines.
     package let description: String
     package let prompt: String
+    /// Whether nothing is typed, and the only button cancels.
+    package let isConfirmation: Bool
     /// The prompt for repeating a new password; nil for an existing secret.
     package let repeatPrompt: String?
     /// The reason why the last answer was rejected.
@@ -34,15 +36,24 @@ package struct PresenceText: Hashable, Sendable {
         let purpose = SanitizedText.line(question.purpose, byteLimit: Self.textByteLimit)
         let reason = question.reason.map { SanitizedText.quotation($0, byteLimit: Self.textByteLimit) } ?? ""
         title = "Keychain"
+        isConfirmation = question.secret == .fingerprint
+        let instruction =
+            switch question.secret {
+            case .fingerprint: "\nTouch the fingerprint reader."
+            case .passcodeOrFingerprint: "\nTouch the fingerprint reader, or enter the passcode."
+            default: ""
+            }
         description =
             "\(requester.isEmpty ? "A program" : requester) wants to \(purpose)." + (reason.isEmpty ? "" : "\nIt says: \"\(reason)\"")
+            + instruction
         let name =
             switch question.secret {
-            case .passcode: "passcode"
+            case .passcode, .passcodeOrFingerprint, .fingerprint: "passcode"
             case .applicationPassword, .newApplicationPassword: "password"
             }
         switch question.secret {
-        case .passcode: (prompt, repeatPrompt) = ("Passcode:", nil)
+        case .passcode, .passcodeOrFingerprint: (prompt, repeatPrompt) = ("Passcode:", nil)
+        case .fingerprint: (prompt, repeatPrompt) = ("Press Return to cancel:", nil)
         case .applicationPassword: (prompt, repeatPrompt) = ("Password:", nil)
         case .newApplicationPassword: (prompt, repeatPrompt) = ("New password:", "Again:")
         }
@@ -60,6 +71,7 @@ package struct PresenceText: Hashable, Sendable {
         description = "\(requester) wants to \(SanitizedText.line(question.purpose, byteLimit: Self.textByteLimit))."
         prompt = ""
         (repeatPrompt, error, cancelTitle) = (nil, nil, nil)
+        isConfirmation = false
         choice = Choice(allow: "Allow", refuse: "Refuse")
     }
 }

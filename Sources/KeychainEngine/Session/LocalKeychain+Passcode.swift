@@ -24,6 +24,7 @@ extension LocalKeychain {
             try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
+        biometry?.passcodeWasEntered()
     }
 
     package func changePasscode(
@@ -43,6 +44,7 @@ extension LocalKeychain {
             try replaceKeybag(of: opened, with: change, autoLock, lockEpoch: epoch)
             rewrapAfterwards(change.keys, autoLock, lockEpoch: epoch, deviceSecret)
         }
+        biometry?.passcodeWasEntered()
     }
 
     package func passcodeRemoval(_ passcode: borrowing Passcode) throws(KeychainFailure) -> PasscodeRemoval {

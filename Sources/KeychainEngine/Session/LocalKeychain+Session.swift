@@ -33,6 +33,7 @@ extension LocalKeychain: KeychainSessionProviding {
             }
             backend.announceUnlock(of: opened)
         }
+        biometry?.passcodeWasEntered()
     }
 
     package func lock(_ extent: LockExtent) throws(KeychainFailure) {

@@ -30,7 +30,7 @@ package struct AccessGrant: Hashable, Sendable {
     /// Throws `.parameter` unless a person can let a program read the items of a group.
     package static func requireGrantable(_ group: String) throws(KeychainFailure) {
         try requireShowable(group, "access group")
-        guard !Entitlements.isOfSynchronization(group), group != Entitlements.tokenGroup else {
+        guard !Entitlements.isInternal(group), group != Entitlements.tokenGroup else {
             throw KeychainFailure(.parameter, "no program can be given the access group '\(group)'")
         }
     }

@@ -111,6 +111,9 @@ extension MessageWriter {
         case .biometryNotAvailable: write(8 as UInt8)
         case .notInteractive: write(9 as UInt8)
         case .invalidContext: write(10 as UInt8)
+        case .biometryNotEnrolled: write(11 as UInt8)
+        case .biometryLockedOut: write(12 as UInt8)
+        case .biometryNotRecognized: write(13 as UInt8)
         }
     }
 }
@@ -204,6 +207,9 @@ extension MessageReader {
         case 8: return .biometryNotAvailable
         case 9: return .notInteractive
         case 10: return .invalidContext
+        case 11: return .biometryNotEnrolled
+        case 12: return .biometryLockedOut
+        case 13: return .biometryNotRecognized
         default: throw MalformedMessage()
         }
     }

@@ -24,6 +24,8 @@ extension MessageWriter {
         case .passcode: write(0 as UInt8)
         case .applicationPassword: write(1 as UInt8)
         case .newApplicationPassword: write(2 as UInt8)
+        case .fingerprint: write(3 as UInt8)
+        case .passcodeOrFingerprint: write(4 as UInt8)
         }
         write(question.requester)
         write(question.purpose)
@@ -58,6 +60,8 @@ extension MessageReader {
         case 0: secret = .passcode
         case 1: secret = .applicationPassword
         case 2: secret = .newApplicationPassword
+        case 3: secret = .fingerprint
+        case 4: secret = .passcodeOrFingerprint
         default: throw MalformedMessage()
         }
         return PresenceQuestion(

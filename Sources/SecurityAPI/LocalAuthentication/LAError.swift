@@ -140,6 +140,9 @@ extension LAError.Code {
         case (.lockedOut, _): self = .biometryLockout
         case (.timedOut, _): self = .systemCancel
         case (.biometryNotAvailable, _): self = .biometryNotAvailable
+        case (.biometryNotEnrolled, _): self = .biometryNotEnrolled
+        case (.biometryLockedOut, _): self = .biometryLockout
+        case (.biometryNotRecognized, _): self = .authenticationFailed
         case (.notInteractive, _): self = .notInteractive
         case (.invalidContext, _): self = .invalidContext
         case (nil, .userCanceled): self = .userCancel
