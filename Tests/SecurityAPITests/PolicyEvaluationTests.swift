@@ -55,23 +55,49 @@ struct PolicyEvaluationTests {
         }
     }
 
-    static let unavailable: [(LAPolicy, LAError.Code)] = [
-        (.deviceOwnerAuthenticationWithBiometrics, .biometryNotAvailable),
-        (.deviceOwnerAuthenticationWithBiometricsOrCompanion, .biometryNotAvailable),
-        (.deviceOwnerAuthenticationWithBiometricsOrWatch, .biometryNotAvailable),
-        (.deviceOwnerAuthenticationWithCompanion, .companionNotAvailable),
-        (.deviceOwnerAuthenticationWithWatch, .companionNotAvailable),
-    ]
-
-    @Test("Biometry and companion devices are never available", arguments: unavailable)
-    func withoutBiometry(policy: LAPolicy, code: LAError.Code) async {
+    @Test(
+        "A companion device is never available",
+        arguments: [LAPolicy.deviceOwnerAuthenticationWithCompanion, .deviceOwnerAuthenticationWithWatch])
+    func withoutCompanion(policy: LAPolicy) async {
         let keychain = RecordingAuthenticator()
         let evaluated = await on(keychain) {
-            #expect(canEvaluate(policy) == (false, code))
+            #expect(canEvaluate(policy) == (false, .companionNotAvailable))
             return await self.code { try await context.evaluatePolicy(policy, localizedReason: "open the safe") }
         }
-        #expect(evaluated == code)
+        #expect(evaluated == .companionNotAvailable)
         #expect(keychain.requests.isEmpty)
+    }
+
+    static let biometricPolicies: [LAPolicy] = [
+        .deviceOwnerAuthenticationWithBiometrics, .deviceOwnerAuthenticationWithBiometricsOrCompanion,
+        .deviceOwnerAuthenticationWithBiometricsOrWatch,
+    ]
+
+    @Test("Biometric policies ask the keychain for a finger", arguments: biometricPolicies)
+    func biometry(policy: LAPolicy) async throws {
+        let keychain = RecordingAuthenticator()
+        await on(keychain) {
+            #expect(canEvaluate(policy) == (true, nil))
+            #expect(await self.code { try await context.evaluatePolicy(policy, localizedReason: "open the safe") } == nil)
+        }
+        #expect(Set(keychain.requiredConstraints) == [.biometryAny])
+        #expect(keychain.requests.map(\.constraint) == [.biometryAny])
+    }
+
+    @Test("The keychain says which biometry there is, and the state of the enrollment after a successful check")
+    func biometryStatus() async {
+        let keychain = RecordingAuthenticator(biometry: BiometryStatus(hasReader: true, domainState: [1, 2, 3]))
+        await on(keychain) {
+            #expect(context.biometryType == .touchID)
+            #expect(context.evaluatedPolicyDomainState == nil)
+            #expect(canEvaluate(.deviceOwnerAuthenticationWithBiometrics) == (true, nil))
+            #expect(context.evaluatedPolicyDomainState == Data([1, 2, 3]))
+        }
+        await on(RecordingAuthenticator()) {
+            #expect(context.biometryType == .none)
+            #expect(canEvaluate(.deviceOwnerAuthentication) == (true, nil))
+            #expect(context.evaluatedPolicyDomainState == nil)
+        }
     }
 
     @Test("Without a keychain no policy is available, and the error describes the reason")

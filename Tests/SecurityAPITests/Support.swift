@@ -157,9 +157,14 @@ final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
     private let obstacle: KeychainFailure?
     /// The closure that answers prompts in place of the user.
     private let answer: @Sendable (Request) -> KeychainFailure?
+    private let biometry: BiometryStatus
 
-    init(obstacle: KeychainFailure? = nil, answer: @escaping @Sendable (Request) -> KeychainFailure? = { _ in nil }) {
+    init(
+        obstacle: KeychainFailure? = nil, biometry: BiometryStatus = BiometryStatus(),
+        answer: @escaping @Sendable (Request) -> KeychainFailure? = { _ in nil }
+    ) {
         self.obstacle = obstacle
+        self.biometry = biometry
         self.answer = answer
     }
 
@@ -185,6 +190,8 @@ final class RecordingAuthenticator: Keychain, KeychainAuthenticating {
         state.withLock { $0.requests.append(request) }
         if let failure = answer(request) { throw failure }
     }
+
+    func biometryStatus() throws(KeychainFailure) -> BiometryStatus { biometry }
 
     func add(_ request: AddRequest) throws(KeychainFailure) -> KeychainItem { try keychain.add(request) }
     func copyMatching(_ request: MatchRequest) throws(KeychainFailure) -> [KeychainItem] { try keychain.copyMatching(request) }

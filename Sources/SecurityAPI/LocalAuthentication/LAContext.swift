@@ -31,6 +31,7 @@ open class LAContext: NSObject, @unchecked Sendable {
     ///
     /// Its lock also serializes changes of the settings, each of which reads and writes all of them.
     private let fallbackTitle = Mutex<String?>(nil)
+    private let domainState = Mutex<Data?>(nil)
 
     /// Creates a context without an authentication.
     public override init() {
@@ -90,11 +91,14 @@ open class LAContext: NSObject, @unchecked Sendable {
 
     // MARK: Biometry
 
-    /// The available biometry: none on this platform.
-    open var biometryType: LABiometryType { .none }
+    /// The available biometry: ``LABiometryType/touchID`` where keychaind keeps the keychain and there is a fingerprint reader, otherwise
+    /// none.
+    open var biometryType: LABiometryType { PolicyEvaluation.biometryStatus.hasReader ? .touchID : .none }
 
-    /// The state of biometric enrollment: nil, since this platform has no biometry.
-    open var evaluatedPolicyDomainState: Data? { nil }
+    /// A value that changes when the set of enrolled fingers changes.
+    ///
+    /// Nil until an evaluation of this context, or a check whether it could succeed, has succeeded, and without biometry.
+    open var evaluatedPolicyDomainState: Data? { ForkDetection.isForkedChild ? nil : domainState.withLock { $0 } }
 
     // MARK: Credentials
 
@@ -141,12 +145,18 @@ open class LAContext: NSObject, @unchecked Sendable {
     open func canEvaluatePolicy(_ policy: LAPolicy, error: NSErrorPointer) -> Bool {
         do throws(LAError) {
             try PolicyEvaluation(policy, in: self).requirePossible()
+            noteDomainState()
             return true
         } catch let failure {
             // The pointer is the caller's, and valid during the call: the contract of Apple's method.
             unsafe error?.pointee = failure._nsError
             return false
         }
+    }
+
+    private func noteDomainState() {
+        let state = PolicyEvaluation.biometryStatus.domainState
+        domainState.withLock { $0 = state.map { Data($0) } }
     }
 
     /// Prompts the user to authenticate, unless the context already holds the authentication.
@@ -163,7 +173,11 @@ open class LAContext: NSObject, @unchecked Sendable {
     open func evaluatePolicy(
         _ policy: LAPolicy, localizedReason: String, reply: @escaping @Sendable (Bool, (any Error)?) -> Void
     ) {
-        start({ context throws(LAError) in try PolicyEvaluation(policy, in: context) }, localizedReason, reply)
+        let noting: @Sendable (Bool, (any Error)?) -> Void = { [weak self] isSuccess, error in
+            if isSuccess { self?.noteDomainState() }
+            reply(isSuccess, error)
+        }
+        start({ context throws(LAError) in try PolicyEvaluation(policy, in: context) }, localizedReason, noting)
     }
 
     /// Prompts the user to authenticate, unless the context already holds the authentication.

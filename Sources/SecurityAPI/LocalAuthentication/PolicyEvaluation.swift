@@ -64,6 +64,12 @@ struct PolicyEvaluation: Sendable {
         return authenticator
     }
 
+    /// What the caller's keychain says about biometry; nothing if it cannot be asked.
+    static var biometryStatus: BiometryStatus {
+        guard let authenticator = try? authenticator(), let status = try? authenticator.biometryStatus() else { return BiometryStatus() }
+        return status
+    }
+
     /// Throws if the evaluation would fail without a prompt.
     func requirePossible() throws(LAError) {
         do throws(KeychainFailure) {
@@ -122,7 +128,7 @@ extension LAPolicy {
         switch self {
         case .deviceOwnerAuthentication: return .userPresence
         case .deviceOwnerAuthenticationWithBiometrics, .deviceOwnerAuthenticationWithBiometricsOrCompanion:
-            throw LAError(.biometryNotAvailable)
+            return .biometryAny
         case .deviceOwnerAuthenticationWithCompanion: throw LAError(.companionNotAvailable)
         }
     }
