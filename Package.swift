@@ -130,10 +130,11 @@ let package = Package(
         .executableTarget(
             name: "keychaind",
             dependencies: [
-                "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore",
+                "KeychainIPC", "KeychainPeers", "KeychainEngine", "Keybag", "KeychainSystem", "KeychainCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
+        .executableTarget(name: "keychain-fprint-digest", dependencies: ["Keybag", "KeychainSystem", "KeychainCore"]),
         // Empty without the trait, and on Apple platforms.
         .target(
             name: "SecretService",
@@ -239,12 +240,13 @@ let package = Package(
         .testTarget(
             name: "KeychainDaemonTests",
             dependencies: [
-                "keychaind", "keychain-peer", "keychain-agent", "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainStore",
+                "keychaind", "keychain-peer", "keychain-agent", "keychain-fprint-digest", "KeychainIPC", "KeychainPeers", "KeychainEngine",
+                "KeychainStore",
                 "KeychainSystem",
                 "KeychainCore", "Contracts",
                 "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ],
-            exclude: ["Logind", "PAM", "Relay"]
+            exclude: ["Fprintd", "Logind", "PAM", "Relay"]
         ),
         .testTarget(
             name: "SecretServiceTests",

@@ -35,8 +35,11 @@ enum {
     operation_change_passcode_at_login = 81,
     operation_watch_sessions = 96,
     operation_lock_with_session = 97,
+    operation_serve_fingerprints = 147,
+    operation_fingerprint_answer = 148,
     result_done = 0,
     result_identified = 4,
+    result_fingerprint_task = 15,
     result_failure = 255,
 
     status_not_found = -25300,
@@ -54,7 +57,7 @@ enum outcome {
 };
 
 // Reads a number of seconds from 1 to 60 as milliseconds; returns 0 for other texts.
-static int64_t parse_seconds(const char *text) {
+static inline int64_t parse_seconds(const char *text) {
     int64_t seconds = 0;
     for (; *text >= '0' && *text <= '9' && seconds <= 60; text++) seconds = 10 * seconds + (*text - '0');
     return *text == 0 && seconds <= 60 ? 1000 * seconds : 0;

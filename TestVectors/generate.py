@@ -1536,6 +1536,10 @@ def ipc_vectors():
         "places of an account": (145, plain + text("Skroob") + optional(listed([text("VAL_VALValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked"), text("")]))),
         "all places of an account": (145, plain + text("Skroob") + optional(None)),
         "a question about a process": (146, plain + u32(4711)),
+        "a program for fingers": (147, plain),
+        "a finger that does not match": (148, plain + fixed("nonce of a task", 16) + b"\x02\x03" + text("") + listed([])),
+        "a match": (148, plain + fixed("nonce of a task", 16) + b"\x01\x01" + text("Reader") + listed([text("left-thumb"), text("right-thumb")])),
+        "the state of biometry": (149, plain),
         "a changed login password": (81, plain + u32(65534) + counted(b"12345") + counted("Vespa é".encode())),
     }
     replies = {
@@ -1557,6 +1561,12 @@ def ipc_vectors():
     replies["a survey"] = (b"\x00\x0b" + listed([place + listed([text("Skroob"), text("")])]) + listed([text("com.example.shared") + u64(2)])
                            + u64(3))
     replies["places"] = b"\x00\x0c" + listed([place])
+    replies["a question for a finger"] = (b"\x00\x09\x03" + text("/usr/bin/gh (process 7)") + text("read an item that you protected")
+                                          + optional(None) * 3 + u32(60))
+    replies["no biometry"] = b"\x00\x0e\x00" + optional(None) + b"\x00"
+    replies["enrolled fingers"] = b"\x00\x0e\x01" + optional(counted(fixed("digest of a set", 32))) + b"\x01"
+    replies["a verification"] = b"\x00\x0f" + fixed("nonce of a task", 16) + b"\x02" + u32(65534) + b"\x03" + u32(60)
+    replies["the end of a verification"] = b"\x00\x0f" + fixed("nonce of a task", 16) + b"\x03" + u32(65534) + b"\x00" + u32(0)
     replies["a path"] = b"\x00\x08" + text("/var/lib/keychain/1000.aside-1")
     nonce = fixed("nonce", 16)
     large = b"\x00\x01" + listed([bytes([GENERIC_PASSWORD]) + item + counted(attributes) + bytes([AK]) + optional(None) + b"\x00"

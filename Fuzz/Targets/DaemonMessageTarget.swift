@@ -35,6 +35,7 @@ final class DaemonMessageTarget: FuzzTarget {
                     deviceSecret: SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4)))),
             .insertRows([row]), .unlockAtLogin(user: 1, SharedSecretBytes(try FixedKeys.secret(1, byteCount: 4))),
             .places(account: "a", services: ["b", "c"]), .identify(process: 1),
+            .fingerprintAnswer(FingerprintAnswer(nonce: digest, result: .success, mismatchCount: 1, reader: "a", fingers: ["b", "c"])),
         ]
         let place = ItemPlace(accessGroup: "a", service: "b", accessibility: .always, isSynchronizable: true)
         var survey = ItemSurvey()
@@ -42,7 +43,8 @@ final class DaemonMessageTarget: FuzzTarget {
         survey.internetPasswordCounts = [Array("a".utf8): 1]
         let replies: [Reply] = [
             .done, .identified(.credential, accessGroups: ["a"]), .keptKeychain(.inUse, storeID: nil), .path("/a"), .survey(survey),
-            .places([place]),
+            .places([place]), .biometryStatus(BiometryStatus(hasReader: true, domainState: [1], isExact: true)),
+            .fingerprintTask(FingerprintTask(nonce: digest, kind: .verify, user: 1, attemptCount: 2, timeoutSeconds: 3)),
             .rows([row], isLast: true),
             .items([
                 KeychainItem(

@@ -83,6 +83,31 @@ int keychain_user_find_number(const char *name, uint32_t *user) {
     return result(error, lookup.is_found);
 }
 
+struct user_name_lookup {
+    uint32_t user;
+    bool is_found;
+    char *name;
+    size_t capacity;
+};
+
+static int look_up_user_name(void *context, char *buffer, size_t byte_count) {
+    struct user_name_lookup *lookup = context;
+    struct passwd record, *found = NULL;
+    int error = getpwuid_r(lookup->user, &record, buffer, byte_count, &found);
+    if (error != 0 || !found) return error;
+    size_t length = strlen(found->pw_name);
+    if (length >= lookup->capacity) return ENAMETOOLONG;
+    memcpy(lookup->name, found->pw_name, length + 1);
+    lookup->is_found = true;
+    return 0;
+}
+
+int keychain_user_find_name(uint32_t user, char *name, size_t capacity) {
+    struct user_name_lookup lookup = {.user = user, .name = name, .capacity = capacity};
+    int error = look_up(look_up_user_name, &lookup);
+    return result(error, lookup.is_found);
+}
+
 struct group_lookup {
     uint32_t group;
     bool is_found, has_members;

@@ -68,13 +68,18 @@ final class Agent: Sendable {
         if let failure { throw failure }
     }
 
+    /// Whether the connection has ended, or the agent has said something without a question.
+    fileprivate var hasEnded: Bool { channel.socket.isReadable }
+
     fileprivate func waitForEnd() { channel.socket.waitForEnd() }
 
     /// Shows a prompt, and returns the answer; nil if this agent cannot have shown it.
     ///
     /// An agent that does not follow the protocol, or does not answer in time, is used no more. So is one whose prompt is of no use, because the
-    /// program that calls has ended: it ends the prompt with its connection.
-    fileprivate func answer(to question: PresenceQuestion, for caller: MessageChannel) throws(PresenceRefusal) -> PromptAnswer? {
+    /// program that calls has ended, or because a finger has matched: it ends the prompt with its connection.
+    fileprivate func answer(
+        to question: PresenceQuestion, for caller: MessageChannel, endedBy end: PromptEnd
+    ) throws(PresenceRefusal) -> PromptAnswer? {
         let outcome = buffer.withLock { buffer -> Result<PromptAnswer?, PresenceRefusal> in
             // A program whose prompt has waited for others may have ended.
             guard !caller.socket.isReadable else { return .failure(.failed(Self.callerHasEnded)) }
@@ -89,7 +94,12 @@ final class Agent: Sendable {
                 channel.socket.shutDown()
                 return .success(nil)
             }
-            let answer = Result { () throws(PresenceRefusal) in try receive(&buffer, question, caller) }
+            // A finger has matched, or the reader has failed, before the agent was told.
+            let ended = Result<PromptAnswer, PresenceRefusal>.failure(.failed("the prompt was ended"))
+            let answer =
+                end.whileHandled(by: { [channel] in channel.socket.shutDown() }) {
+                    Result { () throws(PresenceRefusal) in try receive(&buffer, question, caller) }
+                } ?? ended
             if case .failure = answer { channel.socket.shutDown() }
             return answer.map(Optional.some)
         }
@@ -154,7 +164,8 @@ final class AgentPrompter: PresencePrompter {
         agents.candidates(ofUser: userID, process: processID, ownOnly: call.withLock { $0.asksOwnAgentsOnly })
     }
 
-    var canAsk: Bool { !candidates.isEmpty }
+    /// Not with an agent that has ended and is still listed: a scan would begin for a prompt that nobody sees.
+    var canAsk: Bool { candidates.contains { !$0.hasEnded } }
 
     func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {
         let turn = call.withLock { $0.turn }
@@ -164,10 +175,12 @@ final class AgentPrompter: PresencePrompter {
         return result
     }
 
-    func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer {
+    func ask(_ question: PresenceQuestion) throws(PresenceRefusal) -> PresenceAnswer { try ask(question, endedBy: PromptEnd()) }
+
+    func ask(_ question: PresenceQuestion, endedBy end: PromptEnd) throws(PresenceRefusal) -> PresenceAnswer {
         var refusal = PresenceRefusal.promptUnavailable("no agent shows the prompts of this program")
         for agent in candidates {
-            guard let answer = try agent.answer(to: question, for: caller) else { continue }
+            guard let answer = try agent.answer(to: question, for: caller, endedBy: end) else { continue }
             switch answer {
             case .secret(let secret):
                 do throws(KeychainFailure) { return .secret(try secret.copy()) } catch { throw .failed(error.reason) }

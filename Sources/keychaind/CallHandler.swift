@@ -164,6 +164,7 @@ final class CallHandler {
         case .authenticate(let constraint, let accessibility, var authentication):
             authentication.context = context
             try keychain.authenticate(constraint, of: accessibility, authentication)
+        case .biometryStatus: return .biometryStatus(try keychain.biometryStatus())
         case .forgetContext(let token):
             usedContexts[token] = nil
             contexts.invalidate(token, of: process)
@@ -171,7 +172,8 @@ final class CallHandler {
         case .observeChanges, .readRows, .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .beginRelease,
             .prepareRelease, .finishRelease, .setReleasedAside,
             .abandonAdoption, .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession, .agentProgram, .showPrompts,
-            .answer, .requestAccess, .grants, .grant, .revoke, .survey, .places, .identify:
+            .answer, .serveFingerprints, .fingerprintAnswer, .requestAccess, .grants, .grant, .revoke, .survey, .places,
+            .identify:
             throw KeychainFailure(.internal, "this is no call of a keychain")
         }
         return .done

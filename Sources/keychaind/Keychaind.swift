@@ -47,10 +47,13 @@ struct Keychaind: ParsableCommand {
     @Option(help: ArgumentHelp("Lock all keychains if sessions are not watched any more for this time.", valueName: "seconds"))
     var watcherTimeout: UInt32 = 10
 
+    @Option(help: ArgumentHelp("Ask keychain-fprint-digest, which reads the prints of fingers, at this path.", valueName: "path"))
+    var digestSocket = "/run/keychain-fprint-digest/keychain-fprint-digest.sock"
+
     func validate() throws {
         for (option, path) in [
             ("--socket", socket), ("--directory", directory), ("--entitlements", entitlements), ("--peer-socket", peerSocket),
-            ("--agent", agent),
+            ("--agent", agent), ("--digest-socket", digestSocket),
         ]
         where !path.hasPrefix("/") {
             throw ValidationError("\(option) must be an absolute path")
@@ -62,7 +65,9 @@ struct Keychaind: ParsableCommand {
 
     func run() throws {
         let service: Service
-        let keychains = UserKeychains(in: directory, quota: StoreQuota(byteCount: sizeLimit << 20, rowCount: itemLimit))
+        let fingerprints = Fingerprints(secretsIn: "\(directory)/biometry", PrintDigests(path: digestSocket))
+        let keychains = UserKeychains(
+            in: directory, quota: StoreQuota(byteCount: sizeLimit << 20, rowCount: itemLimit), fingerprints: fingerprints)
         let directory = RegistrationDirectory(entitlements)
         let services = SharedServices(
             beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },
@@ -76,7 +81,8 @@ struct Keychaind: ParsableCommand {
                     registrations: registrations)
             }, inspector: ProgramInspector(socketAt: peerSocket), accounts: Accounts(known: keychains.users),
             agents: Agents(program: agent), keychains: keychains,
-            sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout))
+            sessions: SessionWatch(keychains, watcher: watcher, timeoutSeconds: watcherTimeout),
+            fingerprints: fingerprints)
         do throws(Errno) {
             service = try Service(services, try listening())
             // No other instance has them now.

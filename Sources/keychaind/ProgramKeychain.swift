@@ -9,6 +9,8 @@ struct UsedKeychain: Sendable {
     let keychain: LocalKeychain
     /// Nil if nothing can be granted.
     var grants: UserGrants?
+    /// Nil if nothing verifies fingers.
+    var biometry: (any BiometryVerifier)?
 }
 
 /// The use of a keychain by a connection, from the first call that needs it until the connection has ended.
@@ -80,7 +82,8 @@ final class ProgramKeychain {
         let granted =
             if let name = program.identity.name, let grants = used.grants { try grants.all().groups(ofProgram: name) } else { [String]() }
         let keychain = used.keychain.with(
-            entitlements: program.entitlements.reading(granted + requestedGroups), prompter: prompter, requester: requester)
+            entitlements: program.entitlements.reading(granted + requestedGroups), prompter: prompter, requester: requester,
+            biometry: used.biometry)
         made = (keychain, version)
         return keychain
     }

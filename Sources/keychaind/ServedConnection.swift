@@ -25,6 +25,8 @@ struct SharedServices: Sendable {
     var keychains: UserKeychains?
     /// Nil if the sessions of users are not watched.
     var sessions: SessionWatch?
+    /// Nil if no fingers are verified.
+    var fingerprints: Fingerprints?
     /// How long a program may take between two steps of a handover.
     var handoverTimeoutSeconds: UInt32 = 60
 }
@@ -102,6 +104,7 @@ final class ServedConnection: Sendable {
             case .end: break
             case .observation: try observe(&buffer, use, mayObserve)
             case .watch: try watch(&buffer, services.sessions)
+            case .fingerprints: try serveFingerprints(&buffer, services)
             case .agent(let scope): try serveAgent(identity, scope, services.agents, mayObserve)
             }
         } catch {
@@ -194,7 +197,7 @@ final class ServedConnection: Sendable {
 
     /// What a connection is for after its calls.
     private enum Continuation {
-        case end, observation, watch
+        case end, observation, watch, fingerprints
         case agent(AgentScope)
     }
 
@@ -220,6 +223,7 @@ final class ServedConnection: Sendable {
             let request = try Self.parsed { () throws(MalformedMessage) in try Request(parsing: message) }
             if case .observeChanges = request.call { return .observation }
             if case .watchSessions = request.call { return .watch }
+            if case .serveFingerprints = request.call { return .fingerprints }
             if case .showPrompts(let scope) = request.call { return .agent(scope) }
             if case .agentProgram = request.call {
                 try send(Response(services.agents.map { .path($0.program) } ?? .failure(Self.hasNoAgents)))
@@ -293,6 +297,14 @@ final class ServedConnection: Sendable {
         try send(response)
         // The program sends nothing more.
         _ = try receive(&buffer, limit: 0, until: .never)
+    }
+
+    /// Uses the program for verifying fingers until it ends the connection.
+    private func serveFingerprints(_ buffer: inout MessageChannel.Buffer, _ services: SharedServices) throws(MessageChannel.Failure) {
+        let response = Response(to: services.sessions) { sessions throws(KeychainFailure) in try sessions.requireWatcher(peer.userID) }
+        guard let fingerprints = services.fingerprints, case .done = response.reply else { return try send(response) }
+        state.withLock { $0 = .observing }
+        try fingerprints.serve(channel, sender: peer.processID, &buffer)
     }
 
     // MARK: Agents

@@ -30,12 +30,14 @@ final class UserKeychains: Sendable {
 
     private let directory: String
     private let quota: StoreQuota?
+    private let fingerprints: Fingerprints?
     private let state = Mutex(State())
 
     /// Creates the keychains below an absolute path, in directories that are named by the numbers of the users.
     ///
-    /// `quota` is that of each user.
-    init(in directory: String, quota: StoreQuota? = nil) {
+    /// `quota` is that of each user; `fingerprints` verifies fingers.
+    init(in directory: String, quota: StoreQuota? = nil, fingerprints: Fingerprints? = nil) {
+        self.fingerprints = fingerprints
         self.directory = directory
         self.quota = quota
     }
@@ -99,7 +101,7 @@ final class UserKeychains: Sendable {
         let made = UsedKeychain(
             keychain: LocalKeychain(
                 configuration: configuration(ofUser: user), entitlements: Entitlements(applicationIdentifier: "", origin: "keychaind")),
-            grants: UserGrants(inDirectory: "\(directory)/\(user)"))
+            grants: UserGrants(inDirectory: "\(directory)/\(user)"), biometry: fingerprints?.user(user))
         return try state.withLock { state throws(KeychainFailure) in
             if state.inHandover.contains(user) { throw Self.inHandover }
             if let known = Self.use(user, &state) { return known }
@@ -120,8 +122,9 @@ final class UserKeychains: Sendable {
         }
         // Before as well, so that a user without a keychain takes no place among the open ones.
         try requireInUse()
-        let keychain = try beginUse(ofUser: user).keychain
+        let used = try beginUse(ofUser: user)
         defer { endUse(ofUser: user) }
+        let keychain = used.keychain.with(entitlements: used.keychain.entitlements, biometry: used.biometry)
         // A handover may have ended meanwhile. From here on none can begin.
         try requireInUse()
         try body(keychain)

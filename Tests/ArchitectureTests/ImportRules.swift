@@ -21,7 +21,9 @@ private let allowedImports: [String: Set<String>] = [
     "KeychainPeers": ["KeychainCore"],
     "keychain-agent": standardModules.union(["KeychainIPC", "KeychainEngine", "KeychainSystem", "KeychainCore"]),
     "keychain-peer": standardModules.union(["KeychainPeers", "KeychainSystem"]),
+    "keychain-fprint-digest": standardModules.union(["Keybag", "KeychainSystem"]),
     "keychaind": standardModules.union([
+        "Keybag",
         "KeychainIPC", "KeychainPeers", "KeychainEngine", "KeychainSystem", "KeychainCore", "ArgumentParser",
     ]),
     "KeychainSync": standardModules.union(["KeychainSystem", "KeychainCore", "KeychainEngine", "SyncCore", "Logging"]),

@@ -53,7 +53,9 @@ struct MessageTests {
         }
     }
 
-    @Test("An operation without a meaning is refused", arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, 111, 115, 127, 132, UInt16.max])
+    @Test(
+        "An operation without a meaning is refused",
+        arguments: [0, 5, 15, 24, 35, 49, 79, 82, 95, 98, 111, 115, 127, 132, 143, 146, 150, UInt16.max])
     func unknownOperation(operation: UInt16) {
         #expect(throws: MalformedMessage.self) { try Request(parsing: Message(.request, operation: operation, body: [0, 0])) }
     }
@@ -160,7 +162,7 @@ enum Samples {
         ]
 
     static let requests: [Request] =
-        calls.map { Request($0) } + [
+        (calls + fingerprintAnswers).map { Request($0) } + [
             Request(calls[0], context: ContextReference(token: identifier, settings: AuthenticationContext.Settings(), password: .none)),
             Request(calls[0], context: ContextReference(token: identifier, settings: AuthenticationContext.Settings(), password: .kept)),
             Request(calls[1], context: ContextReference(token: identifier, settings: settings, password: .given(secret("open sesame")))),
@@ -233,7 +235,13 @@ enum Samples {
         .requestAccess(group: "group:example"), .grants, .grant(program: "program:/usr/bin/a", group: "group:example"),
         .revoke(program: "snap:a", group: "b"), .survey, .places(account: "a", services: nil), .places(account: "", services: ["a", ""]),
         .identify(process: 1), .identify(process: .max),
+        .serveFingerprints, .biometryStatus,
     ]
+
+    private static let fingerprintAnswers: [Call] = FingerprintAnswer.Result.allCases.map {
+        .fingerprintAnswer(
+            FingerprintAnswer(nonce: identifier, result: $0, mismatchCount: 2, reader: "a reader", fingers: ["left-thumb", ""]))
+    }
 
     private static let survey = {
         var survey = ItemSurvey()
@@ -271,6 +279,12 @@ enum Samples {
                 PresenceQuestion(
                     secret: .newApplicationPassword, requester: "a program", purpose: "store", reason: "Ünlock", cancelTitle: "No",
                     triesLeft: 2, timeoutSeconds: 9)),
+            .question(PresenceQuestion(secret: .fingerprint, requester: "a program", purpose: "read")),
+            .question(PresenceQuestion(secret: .passcodeOrFingerprint, requester: "a program", purpose: "read", triesLeft: 1)),
+            .biometryStatus(BiometryStatus()), .biometryStatus(BiometryStatus(hasReader: true, domainState: [1, 2], isExact: true)),
+            .fingerprintTask(FingerprintTask(nonce: identifier, kind: .inspect, user: 1_000)),
+            .fingerprintTask(FingerprintTask(nonce: identifier, kind: .verify, user: 1_000, attemptCount: 3, timeoutSeconds: 60)),
+            .fingerprintTask(FingerprintTask(nonce: identifier, kind: .cancel, user: 1_000)),
             .grants([]), .grants(grants), .survey(ItemSurvey()), .survey(survey), .places(Array(survey.accounts.keys)),
             .sessionStatus(SessionStatus(state: .neverUnlocked, isPasscodeSet: true, holder: .kernelKeyring, autoLock: nil)),
             .sessionStatus(SessionStatus(state: .locked, isPasscodeSet: true, holder: .kernelKeyringOfUserNamespace, autoLock: .never)),
@@ -305,5 +319,6 @@ enum Samples {
     private static let refusals: [AuthenticationRefusal] = [
         .passcodeNotSet, .wrongPasscode, .wrongPassword, .wrongRecoveryKey, .notSatisfied, .lockedOut(seconds: nil), .lockedOut(seconds: 9),
         .timedOut, .biometryNotAvailable, .notInteractive, .invalidContext,
+        .biometryNotEnrolled, .biometryLockedOut, .biometryNotRecognized,
     ]
 }

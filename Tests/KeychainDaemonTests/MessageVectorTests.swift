@@ -148,6 +148,12 @@ struct MessageVectorTests {
         case ("places of an account", .places(let account, let services)): account == "Skroob" && services?.count == 2
         case ("all places of an account", .places(let account, let services)): account == "Skroob" && services == nil
         case ("a question about a process", .identify(let process)): process == 4_711
+        case ("a program for fingers", .serveFingerprints), ("the state of biometry", .biometryStatus): true
+        case ("a finger that does not match", .fingerprintAnswer(let answer)):
+            answer.result == .noMatch && answer.mismatchCount == 3 && answer.reader.isEmpty && answer.fingers.isEmpty
+        case ("a match", .fingerprintAnswer(let answer)):
+            answer.result == .success && answer.mismatchCount == 1 && answer.reader == "Reader"
+                && answer.fingers == ["left-thumb", "right-thumb"]
         case ("an agent", .showPrompts(let scope)): scope == .parentProcess
         case ("a passcode", .answer(.secret(let passcode))): passcode.secret.byteCount == 9
         case ("no prompt", .answer(.refused(let refusal))): refusal == .promptUnavailable("no terminal")
@@ -180,6 +186,17 @@ struct MessageVectorTests {
                 == PresenceQuestion(
                     secret: .applicationPassword, requester: "/usr/bin/gh (process 7)", purpose: "read an item that you protected",
                     reason: "Ünlock", triesLeft: 2, timeoutSeconds: 60)
+        case ("a question for a finger", .question(let question)):
+            question
+                == PresenceQuestion(
+                    secret: .fingerprint, requester: "/usr/bin/gh (process 7)", purpose: "read an item that you protected",
+                    timeoutSeconds: 60)
+        case ("no biometry", .biometryStatus(let status)): status == BiometryStatus()
+        case ("enrolled fingers", .biometryStatus(let status)): status.hasReader && status.domainState?.count == 32 && status.isExact
+        case ("a verification", .fingerprintTask(let task)):
+            task.kind == .verify && task.user == 65_534 && task.attemptCount == 3 && task.timeoutSeconds == 60
+        case ("the end of a verification", .fingerprintTask(let task)):
+            task.kind == .cancel && task.user == 65_534 && task.attemptCount == 0 && task.timeoutSeconds == 0
         case ("grants", .grants(let grants)):
             grants.map(\.program) == ["program:/usr/bin/evolution"] && grants.map(\.grantedAtSeconds) == [817_776_000]
         case ("a survey", .survey(let survey)):

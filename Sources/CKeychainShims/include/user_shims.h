@@ -20,4 +20,8 @@ int keychain_user_find_primary_group(uint32_t user, uint32_t *group);
 /* The number of a user in the password database. Returns 1, 0 if there is no such user, or -1 with errno. */
 int keychain_user_find_number(const char *name, uint32_t *user);
 
+/* The name of a user in the password database. Returns 1, 0 if there is no such user, or -1 with errno. `name` receives at most `capacity`
+   bytes with a NUL; a longer name fails with ENAMETOOLONG. */
+int keychain_user_find_name(uint32_t user, char *name, size_t capacity);
+
 #endif

@@ -211,15 +211,17 @@ extension Call {
     /// Whether performing the call twice is the same as once.
     var isRepeatable: Bool {
         switch self {
-        case .copyMatching, .sessionStatus, .lock, .passcodeRemoval, .requireCanAuthenticate, .observeChanges, .forgetContext: true
+        case .copyMatching, .sessionStatus, .lock, .passcodeRemoval, .requireCanAuthenticate, .observeChanges, .forgetContext,
+            .biometryStatus:
+            true
         // An unlock counts a wrong passcode, and asking a person twice is confusing.
         case .add, .update, .delete, .unlock, .setAutoLock, .setPasscode, .changePasscode, .removePasscode, .authenticate: false
         // `DaemonHandover` sends these on a connection of its own.
         case .keptKeychain, .beginAdoption, .insertRows, .prepareAdoption, .finishAdoption, .readRows, .beginRelease, .prepareRelease,
             .finishRelease, .setReleasedAside, .abandonAdoption:
             false
-        // The module for PAM and keychain-watch send these.
-        case .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession: false
+        // The module for PAM, keychain-watch, and keychain-fingerprint send these.
+        case .unlockAtLogin, .changePasscodeAtLogin, .watchSessions, .lockWithSession, .serveFingerprints, .fingerprintAnswer: false
         case .agentProgram: true
         // Agents send these.
         case .showPrompts, .answer: false

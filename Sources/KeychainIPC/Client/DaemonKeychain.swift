@@ -140,6 +140,11 @@ extension DaemonKeychain: KeychainAuthenticating {
         try perform(.requireCanAuthenticate(constraint), in: context)
     }
 
+    package func biometryStatus() throws(KeychainFailure) -> BiometryStatus {
+        guard case .biometryStatus(let status) = try client.reply(to: .biometryStatus) else { throw Self.unexpectedReply }
+        return status
+    }
+
     package func authenticate(
         _ constraint: AccessControl.Constraint, of accessibility: ItemAccessibility?, _ authentication: Authentication
     ) throws(KeychainFailure) {

@@ -48,6 +48,12 @@ package enum Call: Sendable {
     case watchSessions
     /// Locks the keychain of a user who has locked the screen or logged out; nil for all users.
     case lockWithSession(user: UInt32?)
+    /// Makes the connection that of the program that verifies fingers, to which each further reply is a task.
+    case serveFingerprints
+    /// The outcome of the task before.
+    case fingerprintAnswer(FingerprintAnswer)
+    /// What the program can learn about biometry.
+    case biometryStatus
     /// The path of the program that shows prompts for a program that keychaind serves.
     case agentProgram
     /// Makes the connection that of an agent, to which each further reply is a question.
@@ -104,6 +110,7 @@ package enum Call: Sendable {
         case .lockWithSession: 97
         case .agentProgram: 112
         case .showPrompts: 113
+        case .answer: 114
         case .requestAccess: 128
         case .grants: 129
         case .grant: 130
@@ -111,7 +118,9 @@ package enum Call: Sendable {
         case .survey: 144
         case .places: 145
         case .identify: 146
-        case .answer: 114
+        case .serveFingerprints: 147
+        case .fingerprintAnswer: 148
+        case .biometryStatus: 149
         }
     }
 }
@@ -229,7 +238,8 @@ extension MessageWriter {
             write(ifPresent: request.leavesTombstone) { writer, leaves in writer.write(leaves) }
             write(request.authentication)
         case .sessionStatus, .observeChanges, .keptKeychain, .prepareAdoption, .finishAdoption, .readRows, .prepareRelease,
-            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions, .agentProgram, .grants, .survey:
+            .finishRelease, .setReleasedAside, .abandonAdoption, .watchSessions, .agentProgram, .grants, .survey, .serveFingerprints,
+            .biometryStatus:
             break
         case .unlock(let passcode, let autoLock), .setPasscode(let passcode, let autoLock):
             write(passcode.secret)
@@ -264,6 +274,7 @@ extension MessageWriter {
         case .lockWithSession(let user): write(ifPresent: user) { writer, user in writer.write(user) }
         case .showPrompts(let scope): write(scope.rawValue)
         case .answer(let answer): write(answer)
+        case .fingerprintAnswer(let answer): write(answer)
         case .requestAccess(let group): write(group)
         case .grant(let program, let group), .revoke(let program, let group):
             write(program)
@@ -405,6 +416,9 @@ extension MessageReader {
                     try reader.readList { reader throws(MalformedMessage) in try reader.readText() }
                 })
         case 146: return .identify(process: try required(Int32(exactly: try readUInt32())))
+        case 147: return .serveFingerprints
+        case 148: return .fingerprintAnswer(try readFingerprintAnswer())
+        case 149: return .biometryStatus
         default: throw MalformedMessage()
         }
     }

@@ -63,6 +63,9 @@ package enum Reply: Sendable {
     case grants([AccessGrant])
     case survey(ItemSurvey)
     case places([ItemPlace])
+    case biometryStatus(BiometryStatus)
+    /// What the program that verifies fingers is to do.
+    case fingerprintTask(FingerprintTask)
     case failure(KeychainFailure)
 }
 
@@ -124,6 +127,14 @@ extension MessageWriter {
             write(12 as UInt8)
             write(UInt32(places.count))
             for place in places { write(place) }
+        case .biometryStatus(let status):
+            write(14 as UInt8)
+            write(status.hasReader)
+            write(ifPresent: status.domainState) { writer, state in writer.write(state) }
+            write(status.isExact)
+        case .fingerprintTask(let task):
+            write(15 as UInt8)
+            write(task)
         case .failure(let failure):
             write(255 as UInt8)
             write(failure)
@@ -176,6 +187,13 @@ extension MessageReader {
         case 10: return .grants(try readGrants())
         case 11: return .survey(try readSurvey())
         case 12: return .places(try readList { reader throws(MalformedMessage) in try reader.readPlace() })
+        case 14:
+            return .biometryStatus(
+                BiometryStatus(
+                    hasReader: try readFlag(),
+                    domainState: try readIfPresent { reader throws(MalformedMessage) in Array(try reader.readBytes()) },
+                    isExact: try readFlag()))
+        case 15: return .fingerprintTask(try readFingerprintTask())
         case 255: return .failure(try readFailure())
         default: throw MalformedMessage()
         }

@@ -36,6 +36,20 @@ package enum UserDatabase {
         }
     }
 
+    /// The name of a user by number.
+    ///
+    /// Returns nil if there is no such user, and throws if the database cannot be read.
+    package static func name(ofUser id: UInt32) throws(Errno) -> String? {
+        var name = [CChar](repeating: 0, count: 256)
+        // The array has as many elements as the call may write.
+        switch unsafe keychain_user_find_name(id, &name, name.count) {
+        case 1: break
+        case 0: return nil
+        default: throw .current
+        }
+        return String(validating: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     /// The primary group of a user.
     ///
     /// Returns nil if there is no such user, and throws if the database cannot be read.
