@@ -1034,7 +1034,7 @@ def biometry_any_node(name):
 
 def biometry_set_node(name, generation=BIOMETRY_GENERATION):
     key = fixed("node key: " + name)
-    return Node(key, b"\x08" + u64(generation) + biometry_box(BIOMETRY_SET_KEY, key, name))
+    return Node(key, b"\x08" + hashlib.sha256(public_key(BIOMETRY_ANY_KEY)).digest()[:8] + u64(generation) + biometry_box(BIOMETRY_SET_KEY, key, name))
 
 
 def presence_or_biometry_node(name):

@@ -115,7 +115,7 @@ struct ConstraintVectorTests {
         let keys = ConstraintKeys(applicationPassword: password, biometry: biometry.release([.any, .currentSet]))
         let isOpened = (try? open(row, with: keys)) != nil
         let hasKey =
-            "\(record)".contains("iometryAny(sealed") || "\(record)".contains("CurrentSet(gen") || "\(record)".contains("OrBiometry")
+            "\(record)".contains("iometryAny(sealed") || "\(record)".contains("CurrentSet(") || "\(record)".contains("OrBiometry")
         #expect(isOpened == (hasKey || !record.constraint.needsPresence))
         guard hasKey else { return }
         let kinds = record.constraint.biometryKinds
@@ -131,19 +131,30 @@ struct ConstraintVectorTests {
         let row = try vector.row.parsed()
         let other = try biometry.replacing(
             set: FingerprintSet(printsDigest: Array(repeating: 1, count: 32), namesDigest: biometry.set.namesDigest))
-        #expect(other.enrollment.generation == biometry.enrollment.generation + 1)
+        #expect(biometry.enrollment.setID.isOlder(than: other.enrollment.setID))
         #expect(other.enrollment.anyPublicKey == biometry.enrollment.anyPublicKey)
         #expect(throws: KeychainFailure(.itemNotFound, "")) {
             try open(row, with: ConstraintKeys(biometry: other.release([.any, .currentSet])))
         }
         #expect(throws: KeychainFailure(.itemNotFound, "")) { try open(row, with: ConstraintKeys(enrollment: other.enrollment)) }
+        // The key of an item that is not of these keys was not destroyed with theirs.
+        let foreign = try BiometricKeys(for: other.set, storeID: Self.vectors.get().storeID.identifier()).replacing(set: biometry.set)
+            .replacing(set: other.set).replacing(set: biometry.set)
+        #expect(foreign.enrollment.setID.generation > biometry.enrollment.setID.generation)
+        #expect(throws: KeychainFailure(.authFailed, "")) {
+            try open(row, with: ConstraintKeys(biometry: foreign.release([.any, .currentSet])))
+        }
+        // A match before the set changed does not open what was stored after it.
+        let later = try #require(ConstraintRecord(encoded: row.header.constraints ?? []))
+        guard case .biometryCurrentSet(let set, _) = later else { return }
+        #expect(set == biometry.enrollment.setID)
     }
 
     @Test("The biometric keys are encoded as the other implementation encodes them, and refused with any altered byte")
     func biometricKeys() throws {
         let vectors = try Self.vectors.get()
         let secret = try vectors.biometrySecret.secret()
-        #expect(biometry.enrollment.generation == vectors.biometryGeneration && biometry.set.evidence == .prints)
+        #expect(biometry.enrollment.setID.generation == vectors.biometryGeneration && biometry.set.evidence == .prints)
         #expect(try biometry.encoded(under: secret) == vectors.biometricKeys.bytes)
         #expect(try BiometricKeys.name(for: secret, storeID: vectors.storeID.identifier()) == vectors.biometricKeysName)
         for index in vectors.biometricKeys.bytes.indices {

@@ -28,8 +28,11 @@ package final class BiometricKeys: Sendable {
         self.set = set
         self.anyKey = anyKey
         self.currentSetKey = currentSetKey
+        let anyPublicKey = try SealedBox.publicKey(of: anyKey.secret)
+        // The key of all sets stays, so it names the keys of all generations.
+        let name = Array(SHA256.hash(data: anyPublicKey).prefix(BiometricSetID.keysByteCount))
         enrollment = BiometricEnrollment(
-            generation: generation, anyPublicKey: try SealedBox.publicKey(of: anyKey.secret),
+            setID: BiometricSetID(keys: name, generation: generation), anyPublicKey: anyPublicKey,
             currentSetPublicKey: try SealedBox.publicKey(of: currentSetKey.secret))
     }
 
@@ -41,13 +44,13 @@ package final class BiometricKeys: Sendable {
     /// The same keys for the same set of fingers, of which more is known now.
     package func noting(set: FingerprintSet) throws(KeychainFailure) -> BiometricKeys {
         try BiometricKeys(
-            storeID: storeID, generation: enrollment.generation, set: set, anyKey: anyKey, currentSetKey: currentSetKey)
+            storeID: storeID, generation: enrollment.setID.generation, set: set, anyKey: anyKey, currentSetKey: currentSetKey)
     }
 
     /// The keys after the set of fingers has changed: the key of the former set is gone with these.
     package func replacing(set: FingerprintSet) throws(KeychainFailure) -> BiometricKeys {
         try BiometricKeys(
-            storeID: storeID, generation: enrollment.generation + 1, set: set, anyKey: anyKey, currentSetKey: Self.randomKey())
+            storeID: storeID, generation: enrollment.setID.generation + 1, set: set, anyKey: anyKey, currentSetKey: Self.randomKey())
     }
 
     private static func randomKey() throws(KeychainFailure) -> SharedSecretBytes {
@@ -57,7 +60,7 @@ package final class BiometricKeys: Sendable {
     /// The keys for a use that a match permits.
     package func release(_ kinds: Set<BiometryKind>) -> BiometricRelease {
         BiometricRelease(
-            storeID: storeID, generation: enrollment.generation, anyKey: kinds.contains(.any) ? anyKey : nil,
+            storeID: storeID, setID: enrollment.setID, anyKey: kinds.contains(.any) ? anyKey : nil,
             currentSetKey: kinds.contains(.currentSet) ? currentSetKey : nil)
     }
 
@@ -76,7 +79,7 @@ package final class BiometricKeys: Sendable {
 
     package func encoded(under secret: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
         var context: [UInt8] = []
-        context.append(littleEndian: enrollment.generation)
+        context.append(littleEndian: enrollment.setID.generation)
         context.append(set.evidence.rawValue)
         context += set.digest + set.namesDigest
         let key = try KeyPurpose.biometricKeys.derive(from: secret, storeID: storeID, context: context)

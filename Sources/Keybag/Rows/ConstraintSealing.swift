@@ -39,7 +39,7 @@ struct ConstraintSealing {
         case .biometryCurrentSet:
             guard let enrollment else { return Node(key: nil, record: .keyless(.biometryCurrentSet)) }
             let (key, sealed) = try keySealed(to: enrollment.currentSetPublicKey, .biometry)
-            return Node(key: key, record: .biometryCurrentSet(generation: enrollment.generation, sealedKey: sealed))
+            return Node(key: key, record: .biometryCurrentSet(enrollment.setID, sealedKey: sealed))
         case .companion: return Node(key: nil, record: .keyless(.companion))
         case .applicationPassword: return try passwordNode()
         case .any(let parts): return try anyNode(parts)
@@ -132,9 +132,14 @@ struct ConstraintOpening {
             guard keys.presence != nil else { throw .authenticationRequired(AuthenticationNeeds(passcodeFor: [], orBiometry: [.any])) }
             return try presenceKey(sealedKey)
         case .biometryAny(let sealedKey): return try biometryKey(sealedKey, .any)
-        case .biometryCurrentSet(let generation, let sealedKey):
-            if let present = keys.biometry?.generation ?? keys.enrollment?.generation, present != generation {
+        case .biometryCurrentSet(let set, let sealedKey):
+            let known = [keys.enrollment?.setID, keys.biometry?.setID].compactMap(\.self)
+            guard !known.contains(where: set.isOlder) else {
                 throw KeychainFailure(.itemNotFound, "the item was lost when the set of enrolled fingers changed")
+            }
+            // The match was before the set of the item was enrolled.
+            if let released = keys.biometry, released.setID.isOlder(than: set) {
+                throw .authenticationRequired(AuthenticationNeeds(biometry: [.currentSet]))
             }
             return try biometryKey(sealedKey, .currentSet)
         case .applicationPassword(let password): return try passwordKey(password)

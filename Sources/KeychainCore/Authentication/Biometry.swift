@@ -8,16 +8,33 @@ package enum BiometryKind: Hashable, Sendable {
     case currentSet
 }
 
-/// What is known of the fingers of a person, for storing items and for telling which items are lost.
-package struct BiometricEnrollment: Hashable, Sendable {
+/// Names the biometric keys of one set of fingers.
+package struct BiometricSetID: Hashable, Sendable {
+    package static let keysByteCount = 8
+
+    /// Names the keys that were made together, on one machine. Their generations can be compared, and others cannot.
+    package let keys: [UInt8]
     /// Increases when the set of fingers changes.
     package let generation: UInt64
+
+    package init(keys: [UInt8], generation: UInt64) {
+        self.keys = keys
+        self.generation = generation
+    }
+
+    /// Whether the key of this set was destroyed when the other one was made.
+    package func isOlder(than other: BiometricSetID) -> Bool { keys == other.keys && generation < other.generation }
+}
+
+/// What is known of the fingers of a person, for storing items and for telling which items are lost.
+package struct BiometricEnrollment: Hashable, Sendable {
+    package let setID: BiometricSetID
     /// The public keys to which the keys of items are sealed.
     package let anyPublicKey: [UInt8]
     package let currentSetPublicKey: [UInt8]
 
-    package init(generation: UInt64, anyPublicKey: [UInt8], currentSetPublicKey: [UInt8]) {
-        self.generation = generation
+    package init(setID: BiometricSetID, anyPublicKey: [UInt8], currentSetPublicKey: [UInt8]) {
+        self.setID = setID
         self.anyPublicKey = anyPublicKey
         self.currentSetPublicKey = currentSetPublicKey
     }
@@ -28,14 +45,14 @@ package struct BiometricEnrollment: Hashable, Sendable {
 /// Wiped with the last reference.
 package final class BiometricRelease: Sendable {
     package let storeID: StoreID
-    package let generation: UInt64
+    package let setID: BiometricSetID
     /// Nil if the match was for the other key only.
     package let anyKey: SharedSecretBytes?
     package let currentSetKey: SharedSecretBytes?
 
-    package init(storeID: StoreID, generation: UInt64, anyKey: SharedSecretBytes?, currentSetKey: SharedSecretBytes?) {
+    package init(storeID: StoreID, setID: BiometricSetID, anyKey: SharedSecretBytes?, currentSetKey: SharedSecretBytes?) {
         self.storeID = storeID
-        self.generation = generation
+        self.setID = setID
         self.anyKey = anyKey
         self.currentSetKey = currentSetKey
     }

@@ -11,7 +11,7 @@ package indirect enum ConstraintRecord: Hashable, Sendable {
     /// `biometryAny`: the node's key, sealed to the public key of all sets of fingers.
     case biometryAny(sealedKey: [UInt8])
     /// `biometryCurrentSet`: the node's key, sealed to the public key of one set of fingers.
-    case biometryCurrentSet(generation: UInt64, sealedKey: [UInt8])
+    case biometryCurrentSet(BiometricSetID, sealedKey: [UInt8])
     /// A node without a key, because nothing on this platform can release one.
     case keyless(Keyless)
     /// The node's key is derived from a password.
@@ -191,9 +191,10 @@ extension ConstraintRecord {
         case .biometryAny(let sealedKey):
             bytes.append(Kind.sealedBiometryAny.rawValue)
             bytes += sealedKey
-        case .biometryCurrentSet(let generation, let sealedKey):
+        case .biometryCurrentSet(let set, let sealedKey):
             bytes.append(Kind.sealedBiometryCurrentSet.rawValue)
-            bytes.append(littleEndian: generation)
+            bytes += set.keys
+            bytes.append(littleEndian: set.generation)
             bytes += sealedKey
         case .keyless(.biometryAny): bytes.append(Kind.biometryAny.rawValue)
         case .keyless(.biometryCurrentSet): bytes.append(Kind.biometryCurrentSet.rawValue)
@@ -245,8 +246,10 @@ extension ConstraintRecord {
         case .companion: return .keyless(.companion)
         case .sealedBiometryAny: return reader.readBytes(sealedKeyByteCount).map { .biometryAny(sealedKey: Array($0)) }
         case .sealedBiometryCurrentSet:
-            guard let generation = reader.readUInt64(), let sealedKey = reader.readBytes(sealedKeyByteCount) else { return nil }
-            return .biometryCurrentSet(generation: generation, sealedKey: Array(sealedKey))
+            guard let keys = reader.readBytes(BiometricSetID.keysByteCount), let generation = reader.readUInt64(),
+                let sealedKey = reader.readBytes(sealedKeyByteCount)
+            else { return nil }
+            return .biometryCurrentSet(BiometricSetID(keys: Array(keys), generation: generation), sealedKey: Array(sealedKey))
         case .presenceOrBiometry:
             guard let sealedKey = reader.readBytes(sealedKeyByteCount), let other = reader.readBytes(sealedKeyByteCount) else { return nil }
             return .presenceOrBiometry(sealedKey: Array(sealedKey), biometrySealedKey: Array(other))
