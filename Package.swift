@@ -244,7 +244,7 @@ let package = Package(
                 "KeychainStore",
                 "KeychainSystem",
                 "KeychainCore", "Contracts",
-                "KeychainTesting", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
+                "KeychainTesting", "SecurityAPI", "Valet", "KeychainTestSupport", "KeychainTestChild", "CKeychainTestShims",
             ],
             exclude: ["Fprintd", "Logind", "PAM", "Relay"]
         ),

@@ -4,7 +4,8 @@
 //
 // keychaind sends tasks, each with a random nonce: to look for the reader and the enrolled fingers of a user, to verify a finger, or to end that.
 // A verification always ends with VerifyStop and Release, also if keychaind ends. The program has no key and learns no secret. Only root can own the
-// name of fprintd on the message bus of the system, so another process cannot imitate it.
+// name of fprintd on the message bus of the system. Everybody on the bus can send a signal to this program alone, whatever it has subscribed to, and
+// sd-bus does not compare the sender with the owner of the name. So this program does.
 //
 // It is a program of its own in C, because keychaind links no libsystemd and reads no messages of D-Bus.
 #define _GNU_SOURCE
@@ -24,6 +25,8 @@ enum {
     largest_user_name_byte_count = 256,
     task_byte_count = nonce_byte_count + 1 + 4 + 1 + 4,
     bus_timeout_microseconds = 4000000,
+    // Some readers take long to open.
+    claim_timeout_microseconds = 15000000,
     connect_timeout_milliseconds = 10000,
 };
 
@@ -50,6 +53,7 @@ static const char manager_path[] = "/net/reactivated/Fprint/Manager";
 static const char manager_interface[] = "net.reactivated.Fprint.Manager";
 static const char device_interface[] = "net.reactivated.Fprint.Device";
 static const char login_name[] = "org.freedesktop.login1";
+static const char session_interface[] = "org.freedesktop.login1.Session";
 
 struct task {
     uint8_t nonce[nonce_byte_count];
@@ -73,6 +77,8 @@ struct program {
     // The verification that goes on; `result` is set when it is over.
     bool is_verifying;
     struct task verified;
+    // The unique name of fprintd's connection.
+    char service[largest_name_byte_count];
     char device[largest_name_byte_count];
     uint8_t mismatch_count;
     int64_t deadline;
@@ -91,8 +97,11 @@ __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *for
     exit(EXIT_FAILURE);
 }
 
+// Copies a text of UTF-8, without the characters that have no room.
 static void copy_text(char *target, size_t byte_count, const char *text) {
     size_t length = strnlen(text, byte_count - 1);
+    if (text[length] != 0)
+        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
     memcpy(target, text, length);
     target[length] = 0;
 }
@@ -179,13 +188,35 @@ static enum result result_of_error(const sd_bus_error *error) {
 // Calls a method of the reader with a text, or with none if it is NULL.
 static enum result call_device(struct program *program, const char *device, const char *method, const char *text) {
     sd_bus_error error = SD_BUS_ERROR_NULL;
-    int status = text == NULL
-        ? sd_bus_call_method(program->bus, fprint_name, device, device_interface, method, &error, NULL, "")
-        : sd_bus_call_method(program->bus, fprint_name, device, device_interface, method, &error, NULL, "s", text);
+    sd_bus_message *call = NULL;
+    int status = sd_bus_message_new_method_call(program->bus, &call, fprint_name, device, device_interface, method);
+    if (status >= 0 && text != NULL) status = sd_bus_message_append(call, "s", text);
+    if (status >= 0) status = sd_bus_call(program->bus, call, claim_timeout_microseconds, &error, NULL);
+    sd_bus_message_unref(call);
+    // The claim may be granted later. fprintd releases the reader when it notices that this program has left the bus.
+    if (status == -ETIMEDOUT || sd_bus_error_has_name(&error, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(&error, SD_BUS_ERROR_TIMEOUT))
+        fail("fprintd does not answer %s", method);
     enum result result = status < 0 ? result_of_error(&error) : result_success;
     if (result == result_failed_otherwise) fprintf(stderr, "%s: fprintd refuses %s: %s\n", program_name, method, error.message != NULL ? error.message : strerror(-status));
     sd_bus_error_free(&error);
     return result;
+}
+
+// Finds out which connection has the name of fprintd.
+static enum result find_service(struct program *program) {
+    sd_bus_creds *credentials = NULL;
+    const char *name = NULL;
+    int status = sd_bus_get_name_creds(program->bus, fprint_name, SD_BUS_CREDS_UNIQUE_NAME, &credentials);
+    if (status >= 0) status = sd_bus_creds_get_unique_name(credentials, &name);
+    bool is_found = status >= 0 && strlen(name) < sizeof(program->service);
+    if (is_found) strcpy(program->service, name);
+    sd_bus_creds_unref(credentials);
+    return is_found ? result_success : result_no_service;
+}
+
+static bool is_from(sd_bus_message *message, const char *name) {
+    const char *sender = sd_bus_message_get_sender(message);
+    return sender != NULL && strcmp(sender, name) == 0;
 }
 
 static enum result find_device(struct program *program, char *device) {
@@ -233,12 +264,34 @@ static bool find_user_name(uint32_t user, char *name) {
     return true;
 }
 
-// Whether a session of logind is in use in front of this machine.
-static bool is_local(struct program *program, const char *path) {
-    int is_remote = 1, is_active = 0;
-    return sd_bus_get_property_trivial(program->bus, login_name, path, "org.freedesktop.login1.Session", "Remote", NULL, 'b', &is_remote) >= 0
-        && sd_bus_get_property_trivial(program->bus, login_name, path, "org.freedesktop.login1.Session", "Active", NULL, 'b', &is_active) >= 0
-        && !is_remote && is_active;
+static bool has_flag(struct program *program, const char *path, const char *name, bool value) {
+    int flag = !value;
+    int status = sd_bus_get_property_trivial(program->bus, login_name, path, session_interface, name, NULL, 'b', &flag);
+    return status >= 0 && (flag != 0) == value;
+}
+
+static bool has_text(struct program *program, const char *path, const char *name, const char *value) {
+    char *text = NULL;
+    bool is_same = sd_bus_get_property_string(program->bus, login_name, path, session_interface, name, NULL, &text) >= 0 && strcmp(text, value) == 0;
+    free(text);
+    return is_same;
+}
+
+// Whether a session of logind has a seat. A job that PAM opens a session for has none, and is local and active nevertheless.
+static bool has_seat(struct program *program, const char *path) {
+    sd_bus_message *reply = NULL;
+    const char *seat = "";
+    int status = sd_bus_get_property(program->bus, login_name, path, session_interface, "Seat", NULL, &reply, "(so)");
+    if (status >= 0) status = sd_bus_message_read(reply, "(so)", &seat, NULL);
+    bool is_seated = status >= 0 && seat[0] != 0;
+    sd_bus_message_unref(reply);
+    return is_seated;
+}
+
+// Whether a person uses a session in front of this machine, and has not locked it: a finger for the lock screen must release nothing else.
+static bool is_in_use(struct program *program, const char *path) {
+    return has_flag(program, path, "Remote", false) && has_flag(program, path, "Active", true) && has_flag(program, path, "LockedHint", false)
+        && has_text(program, path, "Class", "user") && has_seat(program, path);
 }
 
 // Whether the user is in front of this machine. The right of this program to use fprintd says nothing about that.
@@ -253,7 +306,7 @@ static bool has_local_session(struct program *program, uint32_t user) {
         uint32_t owner = 0;
         status = sd_bus_message_read(reply, "(susso)", NULL, &owner, NULL, NULL, &path);
         if (status <= 0) break;
-        is_found = owner == user && is_local(program, path);
+        is_found = owner == user && is_in_use(program, path);
     }
     sd_bus_message_unref(reply);
     return is_found;
@@ -269,6 +322,14 @@ static enum result inspect(struct program *program, uint32_t user, char *device,
 
 // MARK: Verification
 
+// Handles what the bus has delivered. After a reply that is everything which was sent before it, so a status of an earlier verification is not taken
+// for one of the next.
+static void drain(struct program *program) {
+    int processed;
+    do processed = sd_bus_process(program->bus, NULL); while (processed > 0);
+    if (processed < 0) fail("the message bus is lost");
+}
+
 static void begin_verification(struct program *program, const struct task *task) {
     struct fingers fingers = {0};
     char name[largest_user_name_byte_count];
@@ -276,13 +337,15 @@ static void begin_verification(struct program *program, const struct task *task)
     if (result == result_success) result = call_device(program, program->device, "Claim", name);
     if (result != result_success) return send_answer(program, task, result, 0, NULL);
     // Signals are subscribed to already. From here on the reader is released in any case.
+    drain(program);
     program->is_verifying = true;
     program->verified = *task;
     program->mismatch_count = 0;
     program->result = result_none;
     program->starts_again = false;
     program->deadline = now_milliseconds() + 1000 * (int64_t)task->timeout_seconds;
-    result = call_device(program, program->device, "VerifyStart", "any");
+    result = find_service(program);
+    if (result == result_success) result = call_device(program, program->device, "VerifyStart", "any");
     if (result != result_success) program->result = result;
 }
 
@@ -318,6 +381,7 @@ static int receive_status(sd_bus_message *message, void *context, sd_bus_error *
     const char *status = NULL;
     int is_done = 0;
     if (!program->is_verifying || program->result != result_none || program->starts_again) return 0;
+    if (!is_from(message, program->service)) return 0;
     if (strcmp(sd_bus_message_get_path(message), program->device) != 0 || sd_bus_message_read(message, "sb", &status, &is_done) < 0) return 0;
     // Others are about how the finger lies on the reader, or how fast it moves: the same verification goes on.
     if (is_done || strcmp(status, "verify-match") == 0 || strcmp(status, "verify-no-match") == 0) note_status(program, status);
@@ -328,6 +392,7 @@ static int receive_owner(sd_bus_message *message, void *context, sd_bus_error *e
     (void)error;
     struct program *program = context;
     const char *former = NULL;
+    if (!is_from(message, "org.freedesktop.DBus")) return 0;
     if (sd_bus_message_read(message, "sss", NULL, &former, NULL) < 0 || former[0] == 0) return 0;
     if (program->is_verifying && program->result == result_none) program->result = result_no_service;
     return 0;
@@ -378,8 +443,10 @@ static void advance(struct program *program) {
     if (!program->is_verifying) return;
     if (program->result == result_none && now_milliseconds() >= program->deadline) program->result = result_timed_out;
     if (program->result == result_none && program->starts_again) {
-        program->starts_again = false;
         enum result result = call_device(program, program->device, "VerifyStop", NULL);
+        drain(program);
+        program->starts_again = false;
+        if (program->result != result_none) result = program->result;
         if (result == result_success) result = call_device(program, program->device, "VerifyStart", "any");
         if (result != result_success) program->result = result;
     }

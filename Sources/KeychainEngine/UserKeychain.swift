@@ -96,7 +96,9 @@ package final class UserKeychain: Sendable {
             do throws(KeychainFailure) {
                 return try body(local)
             } catch {
-                guard case .keptByDaemon(let storeID) = error.cause else { throw error }
+                // The engine refuses biometry before it opens the store, where it would meet the signpost.
+                let failure = error.refusal == .biometryNotAvailable ? local.signpostFailure() ?? error : error
+                guard case .keptByDaemon(let storeID) = failure.cause else { throw error }
                 if let refusal, refusal.storeID == storeID { throw refusal.failure }
                 // After a power cut the former file could be there again, and would lack what keychaind acknowledges from now on.
                 try? FileSystem.flush(FileSystem.parent(of: local.configuration().storePath))

@@ -164,7 +164,7 @@ final class AgentPrompter: PresencePrompter {
         agents.candidates(ofUser: userID, process: processID, ownOnly: call.withLock { $0.asksOwnAgentsOnly })
     }
 
-    /// Not with an agent that has ended and is still listed: a scan would begin for a prompt that nobody sees.
+    /// Not with an agent that has ended and is still listed: a scan would begin for a prompt that no person sees.
     var canAsk: Bool { candidates.contains { !$0.hasEnded } }
 
     func waiting<Result>(_ body: () throws(KeychainFailure) -> Result) throws(KeychainFailure) -> Result {

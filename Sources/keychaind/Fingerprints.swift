@@ -64,13 +64,15 @@ final class Fingerprints: Sendable {
     /// Uses a connection until it ends; another one that is in use is ended.
     func serve(_ channel: MessageChannel, sender: Int32, _ buffer: inout MessageChannel.Buffer) throws(MessageChannel.Failure) {
         let program = Program(channel)
-        let former = state.withLock { state in
-            defer { state.program = program }
-            return state.program
-        }
-        former?.channel.socket.shutDown()
-        defer { remove(program) }
+        // Before the first task.
         guard program.send(.done) else { return }
+        let former = state.withLock { state in
+            defer { (state.program, state.pending) = (program, [:]) }
+            return (program: state.program, pending: state.pending)
+        }
+        former.program?.channel.socket.shutDown()
+        for handler in former.pending.values { handler(nil) }
+        defer { remove(program) }
         let limit = WireProtocol.largestPacketByteCount - WireProtocol.headerByteCount
         while let message = try channel.receive(&buffer, limit: limit, until: .never, isSenderAllowed: { $0.processID == sender }) {
             let answer: FingerprintAnswer
@@ -147,6 +149,7 @@ final class UserFingerprints: BiometryVerifier {
     static let passcodeLifetimeNanoseconds: UInt64 = 48 * 3_600 * 1_000_000_000
 
     private struct State {
+        var scan: FingerprintTask?
         var mismatchCount: UInt8 = 0
         /// Nil before the passcode was entered since keychaind has started.
         var passcodeNanoseconds: UInt64?
@@ -174,7 +177,16 @@ final class UserFingerprints: BiometryVerifier {
 
     func passcodeWasEntered() {
         let now = time.nowNanoseconds()
-        state.withLock { $0 = State(passcodeNanoseconds: now) }
+        state.withLock { state in
+            state.mismatchCount = 0
+            state.passcodeNanoseconds = now
+        }
+    }
+
+    /// Ends the scan that goes on: the reader is for the lock screen now.
+    func sessionWasLocked() {
+        guard let task = state.withLock({ $0.scan }) else { return }
+        fingerprints.cancel(task)
     }
 
     /// How many fingers may still not match; nil if the passcode is needed first.
@@ -225,10 +237,17 @@ final class UserFingerprints: BiometryVerifier {
                 let path = secretPath
                 if try !PrivateFile.isPresent(path, subject: subject) {
                     try PrivateDirectory.make(FileSystem.parent(of: path))
-                    try PrivateFile.create(path, contents: SecretBytes(randomByteCount: BiometricKeys.secretByteCount), subject: subject)
-                    try PrivateFile.flushDirectory(of: path, subject: subject)
+                    // Whole or not at all, also after a power cut.
+                    let new = path + ".new"
+                    FileSystem.tryUnlink(new)
+                    try PrivateFile.create(new, contents: SecretBytes(randomByteCount: BiometricKeys.secretByteCount), subject: subject)
+                    try PrivateFile.renameWithoutReplacing(new, to: path, subject: subject)
                 }
-                return SharedSecretBytes(try PrivateFile.read(path, byteLimit: BiometricKeys.secretByteCount, subject: subject))
+                let secret = try PrivateFile.read(path, byteLimit: BiometricKeys.secretByteCount, subject: subject)
+                guard secret.byteCount == BiometricKeys.secretByteCount else {
+                    throw KeychainFailure(.notAvailable, "\(subject) \(path) has a wrong size", cause: .malformed)
+                }
+                return SharedSecretBytes(secret)
             }
         }
         return try result.get()
@@ -251,10 +270,11 @@ final class UserFingerprints: BiometryVerifier {
             nonce: .random(), kind: .verify, user: user, attemptCount: min(remaining, Self.largestAttemptCount),
             timeoutSeconds: timeoutSeconds)
         let scan = Scan(task, fingerprints)
+        state.withLock { $0.scan = task }
         let isBegun = fingerprints.begin(task) { [self] answer in
             // Counted also if the scan was canceled: otherwise a program could cancel before the last attempt, and begin again.
             count(answer)
-            scanTurn.release()
+            endTurn()
             guard !scan.isCanceled else { return }
             // The digest is read on another thread, so that other answers do not wait for it.
             if !BackgroundThread.start({ onEnd(self.outcome(answer)) }) {
@@ -262,10 +282,15 @@ final class UserFingerprints: BiometryVerifier {
             }
         }
         guard isBegun else {
-            scanTurn.release()
+            endTurn()
             throw Self.failure(.notAvailable("keychain-fingerprint does not run"))
         }
         return scan
+    }
+
+    private func endTurn() {
+        state.withLock { $0.scan = nil }
+        scanTurn.release()
     }
 
     private func count(_ answer: FingerprintAnswer?) {
@@ -289,7 +314,7 @@ final class UserFingerprints: BiometryVerifier {
             guard remainingAttemptCount != nil else { return .refused(Self.failure(.lockedOut)) }
             return .refused(KeychainFailure(.authFailed, "the finger was not recognized", refusal: .biometryNotRecognized))
         case .timedOut: return .refused(KeychainFailure(.interactionNotAllowed, "no finger was scanned in time", refusal: .timedOut))
-        case .canceled: return .refused(KeychainFailure(.userCanceled, "the scan was canceled"))
+        case .canceled: return .refused(KeychainFailure(.authFailed, "the session was locked during the scan", refusal: .timedOut))
         case let result: return .refused(Self.failure(Self.unavailability(result)))
         }
     }

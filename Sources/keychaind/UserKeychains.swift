@@ -140,6 +140,7 @@ final class UserKeychains: Sendable {
     }
 
     private func lockKeychain(ofUser user: UInt32) -> KeychainFailure? {
+        fingerprints?.user(user).sessionWasLocked()
         do throws(KeychainFailure) {
             // Not only if it is unlocked: a keychain that cannot be read loses its keys too.
             try withKeychainInUse(ofUser: user) { keychain throws(KeychainFailure) in try keychain.lock(.whenUnlocked) }

@@ -4,12 +4,12 @@ import Foundation
 import Glibc
 import KeychainCore
 import KeychainEngine
-import KeychainIPC
 import KeychainSystem
 import KeychainTestSupport
 import Synchronization
 import Testing
 
+@testable import KeychainIPC
 @testable import keychaind
 
 @Suite("Fingerprints", .blocking, .requiresLogindMock, .requiresRoot)
@@ -158,7 +158,7 @@ struct FingerprintTests {
 }
 
 /// A person in front of the screen: shows each prompt until the test ends it, unless told to react.
-private final class PersonAtScreen: PresencePrompter {
+final class PersonAtScreen: PresencePrompter {
     enum Reaction: Sendable {
         case type(String)
         case cancel
@@ -210,12 +210,12 @@ private final class PersonAtScreen: PresencePrompter {
 }
 
 /// keychaind and keychain-fingerprint on a message bus of their own, with stand-ins for logind and fprintd.
-private final class FingerprintMachine: @unchecked Sendable {
+final class FingerprintMachine: @unchecked Sendable {
     // Unchecked: the thread of the prompt uses it while the test waits for the call.
     static let passcode = "swordfish"
 
     let person = PersonAtScreen()
-    private let service: SpawnedService
+    let service: SpawnedService
     private let directory: TemporaryDirectory
     private let bus: ChildProcess
     private let reader: ChildProcess
@@ -239,15 +239,7 @@ private final class FingerprintMachine: @unchecked Sendable {
         try #require(try reader.readLine() == "ready")
         try logind("add", "c1", "\(geteuid())", "wayland")
         try fprintd("enroll", "root", "right-index-finger")
-        if digestsPrints {
-            digests = try ChildProcess(
-                "/usr/bin/systemd-socket-activate",
-                [
-                    "--accept", "--inetd", "--listen", digestSocket, try BuiltProgram.path(of: "keychain-fprint-digest"), "--directory",
-                    directory.path + "/prints",
-                ])
-            try #require(waitUntil { FileManager.default.fileExists(atPath: digestSocket) })
-        }
+        if digestsPrints { try startDigests() }
         person.sit(at: self)
         try startProgram()
         try unlock()
@@ -260,6 +252,33 @@ private final class FingerprintMachine: @unchecked Sendable {
             try FingerprintProgram.path.get(), ["--socket=" + service.path], environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
         // keychaind knows the program when it can be asked.
         try #require(waitUntil { (try? self.client().biometryStatus().hasReader) == true })
+    }
+
+    private var digestSocket: String { directory.path + "/digest" }
+
+    func startDigests() throws {
+        digests = try ChildProcess(
+            "/usr/bin/systemd-socket-activate",
+            [
+                "--accept", "--inetd", "--listen", digestSocket, try BuiltProgram.path(of: "keychain-fprint-digest"), "--directory",
+                directory.path + "/prints",
+            ])
+        try #require(waitUntil { FileManager.default.fileExists(atPath: digestSocket) })
+    }
+
+    func endDigests(removingSocket: Bool) {
+        digests?.send(signal: SIGKILL)
+        _ = try? digests?.waitUntilEnded()
+        if removingSocket { try? FileManager.default.removeItem(atPath: digestSocket) }
+    }
+
+    /// As keychain-watch does when the screen is locked.
+    func lockSessions() throws {
+        let deadline = Deadline.after(seconds: 60)
+        let connection = try DaemonConnection(
+            try DaemonClient.connector(toSocketAt: service.path)(deadline), Entitlements(applicationIdentifier: ""), storeID: nil,
+            until: deadline)
+        _ = connection.exchange(Request(.lockWithSession(user: nil)), until: deadline)
     }
 
     func killProgram() { program?.send(signal: SIGKILL) }
@@ -292,6 +311,8 @@ private final class FingerprintMachine: @unchecked Sendable {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         try Data(content.utf8).write(to: URL(filePath: path + "/7"))
     }
+
+    func removePrints() throws { try FileManager.default.removeItem(atPath: directory.path + "/prints") }
 
     @discardableResult
     func logind(_ words: String...) throws -> String {

@@ -12,8 +12,21 @@ internal import Synchronization
 extension LocalKeychain {
     /// What a program can learn about biometry.
     package func biometryStatus() throws(KeychainFailure) -> BiometryStatus {
-        guard let biometry else { return BiometryStatus() }
+        guard let biometry else {
+            if let failure = signpostFailure() { throw failure }
+            return BiometryStatus()
+        }
         return BiometryStatus(biometry.availability())
+    }
+
+    /// The failure of each call if keychaind keeps the keychain, which has biometry where this engine has none; nil otherwise.
+    func signpostFailure() -> KeychainFailure? {
+        do throws(KeychainFailure) {
+            _ = try storeID()
+        } catch {
+            if case .keptByDaemon = error.cause { return error }
+        }
+        return nil
     }
 
     // MARK: The keys

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+import Contracts
+import Foundation
+import KeychainCore
+import KeychainEngine
+import KeychainStore
+import KeychainSystem
+import KeychainTestSupport
+import SecurityAPI
+import Synchronization
+import Testing
+import Valet
+
+@testable import KeychainIPC
+@testable import keychaind
+
+/// Forged and unasked results, parts that are lost, and programs that use biometry through keychaind.
+@Suite("Fingerprints that count for nothing", .blocking, .requiresLogindMock, .requiresRoot)
+struct FingerprintAttackTests {
+    @Test("A match that another process of the message bus reports is ignored")
+    func forgedMatch() throws {
+        let machine = try FingerprintMachine()
+        try machine.add("safe", .biometryAny)
+        machine.person.then { machine in
+            waitUntil { (try? machine.fprintd("state")) == "verifying" }
+            _ = try? machine.fprintd("forge", "verify-match")
+            _ = try? machine.fprintd("emit", "verify-disconnected")
+            return nil
+        }
+        #expect(machine.refusal("safe") == .biometryNotAvailable)
+    }
+
+    @Test("While the session is locked, a finger is for the lock screen")
+    func lockedSession() throws {
+        let machine = try FingerprintMachine()
+        try machine.add("safe", .biometryAny)
+        machine.person.then { machine in
+            waitUntil { (try? machine.fprintd("state")) == "verifying" }
+            _ = try? machine.logind("locked", "c1", "true")
+            _ = try? machine.fprintd("emit", "verify-match")
+            return nil
+        }
+        #expect(machine.refusal("safe") == .biometryNotAvailable)
+        #expect(machine.canAuthenticate() == .biometryNotAvailable)
+        try machine.logind("locked", "c1", "false")
+        #expect(machine.canAuthenticate() == nil)
+    }
+
+    @Test("A lock ends a scan, and the reader is free for the lock screen")
+    func lockDuringScan() throws {
+        let machine = try FingerprintMachine()
+        try machine.add("safe", .biometryAny)
+        machine.person.then { machine in
+            waitUntil { (try? machine.fprintd("state")) == "verifying" }
+            try? machine.lockSessions()
+            return nil
+        }
+        #expect(machine.refusal("safe") == .timedOut)
+        #expect(try machine.fprintd("state") == "free")
+    }
+
+    @Test("keychaind ignores a result without a task, with another nonce, and after the first")
+    func otherNonce() throws {
+        let machine = try FingerprintMachine()
+        try machine.add("safe", .biometryAny)
+        machine.killProgram()
+        let deadline = Deadline.after(seconds: 60)
+        let connection = try DaemonConnection(
+            try DaemonClient.connector(toSocketAt: machine.service.path)(deadline), Entitlements(applicationIdentifier: ""), storeID: nil,
+            until: deadline)
+        guard case .response = connection.exchange(Request(.serveFingerprints), until: deadline) else {
+            Issue.record("keychaind does not accept the program")
+            return
+        }
+        @Sendable func answer(_ nonce: Identifier128, _ result: FingerprintAnswer.Result) throws {
+            try connection.send(
+                Request(
+                    .fingerprintAnswer(
+                        FingerprintAnswer(
+                            nonce: nonce, result: result, mismatchCount: 0, reader: "Reader of the test", fingers: ["right-index-finger"]))),
+                until: deadline)
+        }
+        try answer(.random(), .success)
+        let verified = Mutex(0)
+        let isStarted = BackgroundThread.start {
+            while case .fingerprintTask(let task)? = try? connection.nextReply(until: deadline) {
+                guard task.kind == .verify else {
+                    try? answer(task.nonce, .success)
+                    continue
+                }
+                verified.withLock { $0 += 1 }
+                try? answer(.random(), .success)
+                try? answer(task.nonce, .noMatch)
+                try? answer(task.nonce, .success)
+            }
+        }
+        try #require(isStarted)
+        #expect(machine.refusal("safe") == .biometryNotRecognized)
+        #expect(verified.withLock(\.self) == 1)
+        connection.shutDown()
+    }
+
+    @Test("If the program that calls ends during a scan, the reader is released")
+    func callerEnds() throws {
+        let machine = try FingerprintMachine()
+        try machine.add("safe", .biometryAny)
+        let deadline = Deadline.after(seconds: 60)
+        let connector = DaemonClient.connector(toSocketAt: machine.service.path)
+        let agent = try PresenceAgent(connector, .ownProcess)
+        let person = machine.person
+        try #require(BackgroundThread.start { agent.run(person) })
+        let caller = try DaemonConnection(
+            try connector(deadline), Entitlements(applicationIdentifier: "app"), storeID: machine.service.storeID, until: deadline)
+        let search = MatchRequest(query: .account("safe"), limit: 1, includesSecrets: true)
+        try caller.send(Request(.copyMatching(search), asksOwnAgentsOnly: true), until: deadline)
+        #expect(try waitUntil { try machine.fprintd("state") == "verifying" })
+        caller.shutDown()
+        #expect(try waitUntil { try machine.fprintd("state") == "free" })
+        agent.end()
+    }
+
+    @Test("If keychain-fprint-digest does not answer, or is gone, nothing opens and nothing is lost")
+    func withoutDigest() throws {
+        let machine = try FingerprintMachine(digestsPrints: true)
+        try machine.writePrint("first")
+        try machine.add("set", .biometryCurrentSet)
+        try machine.removePrints()
+        #expect(machine.refusal("set") == .biometryNotAvailable)
+        try machine.writePrint("first")
+        machine.endDigests(removingSocket: false)
+        #expect(machine.refusal("set") == .biometryNotAvailable)
+        machine.endDigests(removingSocket: true)
+        #expect(machine.refusal("set") == .biometryNotAvailable)
+        try machine.startDigests()
+        try machine.fprintd("script", "verify-match")
+        #expect(try machine.read("set") == "12345")
+    }
+
+    @Test("A finger counts for 48 hours after the passcode, and not before it")
+    func passcodeLifetime() throws {
+        try withTemporaryDirectory { directory in
+            let time = ManualTime()
+            let fingerprints = Fingerprints(secretsIn: directory, PrintDigests(path: directory + "/none"), time: time)
+            let user = fingerprints.user(7)
+            func refusal() -> AuthenticationRefusal? { failure { _ = try user.beginScan(timeoutSeconds: 1) { _ in } }?.refusal }
+            #expect(refusal() == .biometryLockedOut)
+            user.passcodeWasEntered()
+            // There is no program.
+            #expect(refusal() == .biometryNotAvailable)
+            time.advance(byNanoseconds: UserFingerprints.passcodeLifetimeNanoseconds - 1)
+            #expect(refusal() == .biometryNotAvailable)
+            time.advance(byNanoseconds: 1)
+            #expect(refusal() == .biometryLockedOut)
+        }
+    }
+
+    @Test("A secret that was not written whole is refused, and not replaced")
+    func cutSecret() throws {
+        try withTemporaryDirectory { directory in
+            let user = Fingerprints(secretsIn: directory, PrintDigests(path: directory + "/none")).user(7)
+            let made = try user.secret().secret.byteCount
+            #expect(made == 32)
+            let path = directory + "/7"
+            try Data([1, 2, 3]).write(to: URL(filePath: path))
+            #expect(throws: KeychainFailure(.notAvailable, "")) { try user.secret() }
+            #expect(FileManager.default.contents(atPath: path) == Data([1, 2, 3]))
+        }
+    }
+
+    // MARK: Programs
+
+    @Test(
+        "Biometric valets store and read, and LAContext tells the truth",
+        arguments: [SecureEnclaveAccessControl.biometricAny, .biometricCurrentSet])
+    func valet(accessControl: SecureEnclaveAccessControl) throws {
+        let machine = try FingerprintMachine()
+        try CurrentKeychain.with(machine.client()) {
+            let valet = SecureEnclaveValet.valet(with: try #require(Identifier(nonEmpty: "Druidia")), accessControl: accessControl)
+            #expect(valet.canAccessKeychain())
+            try valet.setString("12345", forKey: "combination")
+            #expect(try valet.containsObject(forKey: "combination"))
+            try machine.fprintd("script", "verify-match")
+            #expect(try valet.string(forKey: "combination", withPrompt: "open the safe") == "12345")
+            #expect(machine.person.questions.map(\.reason) == ["open the safe"])
+            let context = LAContext()
+            // The error pointer may be nil.
+            let isPossible = unsafe context.canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil)
+            #expect(isPossible && context.biometryType == .touchID)
+            let state = try #require(context.evaluatedPolicyDomainState)
+            try machine.fprintd("enroll", "root", "left-thumb")
+            _ = unsafe context.canEvaluatePolicy(.deviceOwnerAuthenticationWithBiometrics, error: nil)
+            #expect(context.evaluatedPolicyDomainState != state)
+        }
+    }
+
+    @Test("A program that meets the signpost with its first call has biometry")
+    func signpost() throws {
+        let machine = try FingerprintMachine()
+        try withTemporaryDirectory { home in
+            let signpost = Signpost(storeID: try #require(machine.service.storeID))
+            let path = home + "/keychain.db"
+            try #require(
+                FileManager.default.createFile(
+                    atPath: path, contents: Data(signpost.encoded), attributes: [.posixPermissions: 0o600]))
+            func program() -> UserKeychain {
+                UserKeychain(LocalKeychain(home: home), connector: DaemonClient.connector(toSocketAt: machine.service.path))
+            }
+            #expect(try program().biometryStatus().hasReader)
+            _ = try program().add(
+                AddRequest(
+                    itemClass: .genericPassword, attributes: ItemAttributes([.account: .string("safe")]), secret: Data("12345".utf8),
+                    accessControl: AccessControl(.whenUnlocked, constraint: .biometryAny)))
+            // Only without a finger that is enrolled.
+            try machine.fprintd("enroll", "root")
+            let failure = failure { try program().requireCanAuthenticate(.biometryAny, in: nil) }
+            #expect(failure?.refusal == .biometryNotEnrolled)
+        }
+    }
+}
+
+private final class ManualTime: ContinuousTime {
+    private let now = Mutex<UInt64>(1)
+
+    func nowNanoseconds() -> UInt64 { now.withLock(\.self) }
+    func advance(byNanoseconds nanoseconds: UInt64) { now.withLock { $0 += nanoseconds } }
+}
