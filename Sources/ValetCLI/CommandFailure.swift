@@ -227,7 +227,7 @@ extension KeychainFailure {
 
 extension CommandFailure {
     static let noBiometry = CommandFailure(
-        .unavailable, "biometric authentication is not available on this platform, so such an item could never be read",
+        .unavailable, "biometric authentication is not available here, so such an item could never be read",
         advice: "Use --secure-enclave user-presence or device-passcode.")
 
     init(_ failure: KeychainFailure, refusal: AuthenticationRefusal) {

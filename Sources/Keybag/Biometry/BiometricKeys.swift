@@ -77,6 +77,12 @@ package final class BiometricKeys: Sendable {
         }.joined()
     }
 
+    /// A value that changes with the set, and that programs of other users or machines cannot compare.
+    package static func state(of digest: [UInt8], under secret: borrowing SecretBytes, storeID: StoreID) throws(KeychainFailure) -> [UInt8]
+    {
+        try KeyPurpose.biometryState.deriveBytes(from: secret, storeID: storeID, context: digest, byteCount: 32)
+    }
+
     package func encoded(under secret: borrowing SecretBytes) throws(KeychainFailure) -> [UInt8] {
         var context: [UInt8] = []
         context.append(littleEndian: enrollment.setID.generation)

@@ -64,6 +64,8 @@ enum KeyPurpose: String {
     case biometricKeys = "keychain biometric keys v1"
     /// Names the biometric keys of a secret, without revealing it.
     case biometricKeysName = "keychain biometric keys name v1"
+    /// Tells programs that the set of fingers has changed, and nothing else about it.
+    case biometryState = "keychain biometry state v1"
     /// Verifies an application password.
     case applicationPasswordCheck = "keychain application password check v1"
 

@@ -128,7 +128,10 @@ package struct AuthenticationNeeds: Hashable, Sendable {
     ///
     /// Only a choice between the passcode and biometry is left to the person; otherwise these are needed.
     package func or(_ other: AuthenticationNeeds) -> AuthenticationNeeds {
-        guard applicationPassword == nil, other.applicationPassword == nil else { return self }
+        guard applicationPassword == nil, other.applicationPassword == nil else {
+            // The one for which no reader is needed.
+            return biometry.isEmpty || !other.biometry.isEmpty ? self : other
+        }
         let kinds = biometry.union(other.biometry).union(passcodeAlternative ?? []).union(other.passcodeAlternative ?? [])
         if let classes = passcodeClasses, biometry.isEmpty, other.passcodeClasses == nil {
             return AuthenticationNeeds(passcodeFor: classes, orBiometry: kinds)

@@ -12,7 +12,9 @@ package enum BiometryKind: Hashable, Sendable {
 package struct BiometricSetID: Hashable, Sendable {
     package static let keysByteCount = 8
 
-    /// Names the keys that were made together, on one machine. Their generations can be compared, and others cannot.
+    /// Names the keys that were made together, on one machine.
+    ///
+    /// Their generations can be compared, and others cannot.
     package let keys: [UInt8]
     /// Increases when the set of fingers changes.
     package let generation: UInt64

@@ -143,7 +143,9 @@ extension LocalKeychain {
         }
         switch release {
         case .presence(let release): context.store(release, while: isValid)
-        case .biometry(let release): context.store(release, while: isValid)
+        case .biometry(let release):
+            let (set, storeID) = (release.setID, release.storeID)
+            context.store(release) { !Self.isReplaced(set, of: storeID) && isValid() }
         }
     }
 
@@ -169,9 +171,11 @@ extension LocalKeychain {
         if !context.isCallScoped { ExpiringContexts.shared.watch(context) }
     }
 
-    /// Whether nothing was noted of the fingers of the person in a context.
+    /// Whether nothing was noted of the present fingers of the person in a context.
     private func lacksEnrollment(_ context: AuthenticationContext) throws(KeychainFailure) -> Bool {
-        context.keys(of: try storeID(), presencePublicKey: nil).enrollment == nil
+        let storeID = try storeID()
+        guard let enrollment = context.keys(of: storeID, presencePublicKey: nil).enrollment else { return true }
+        return Self.isReplaced(enrollment.setID, of: storeID)
     }
 
     private func stateBeforePrompt() throws(KeychainFailure) -> StateBeforePrompt {

@@ -16,7 +16,11 @@ extension LocalKeychain {
             if let failure = signpostFailure() { throw failure }
             return BiometryStatus()
         }
-        return BiometryStatus(biometry.availability())
+        var status = BiometryStatus(biometry.availability())
+        if let digest = status.domainState {
+            status.domainState = try BiometricKeys.state(of: digest, under: biometry.secret().secret, storeID: storeID())
+        }
+        return status
     }
 
     /// The failure of each call if keychaind keeps the keychain, which has biometry where this engine has none; nil otherwise.
@@ -38,7 +42,13 @@ extension LocalKeychain {
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure.passcodeNotSet() }
             let record = try BiometricKeysRecord(in: opened.keychain, opened.keybag.storeID, secret)
             // Two threads that see another set at the same time must not make two keys for it.
-            let outcome = BiometricKeysRecord.changes.withLock { _ in Result { () throws(KeychainFailure) in try record.keys(for: set) } }
+            let outcome = BiometricKeysRecord.changes.withLock { latest in
+                Result { () throws(KeychainFailure) in
+                    let keys = try record.keys(for: set)
+                    latest[opened.keybag.storeID] = keys.enrollment.setID
+                    return keys
+                }
+            }
             return try outcome.get()
         }
     }
@@ -71,6 +81,11 @@ extension LocalKeychain {
             guard constraint.isSatisfiable else { throw error }
             context.note(nil, of: try storeID())
         }
+    }
+
+    /// Whether a later set of fingers than this one is known.
+    static func isReplaced(_ set: BiometricSetID, of storeID: StoreID) -> Bool {
+        BiometricKeysRecord.changes.withLock { latest in latest[storeID].map(set.isOlder) ?? false }
     }
 
     // MARK: The scan
@@ -136,7 +151,8 @@ final class RunningScan: Sendable {
 
 /// The item with the biometric keys.
 private struct BiometricKeysRecord {
-    static let changes = Mutex(())
+    /// Held while the keys are changed; the sets that the keys of stores belong to.
+    static let changes = Mutex<[StoreID: BiometricSetID]>([:])
 
     private let keychain: SealedKeychain
     private let storeID: StoreID

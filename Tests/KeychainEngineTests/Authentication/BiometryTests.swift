@@ -210,6 +210,21 @@ struct BiometryTests {
         }
     }
 
+    @Test("A context whose match was before another set was enrolled opens nothing of the former set")
+    func contextOfFormerSet() throws {
+        try withReader { items, _, reader, person in
+            try items.add("former", .biometryCurrentSet)
+            let context = AuthenticationContext()
+            person.then(.touch())
+            #expect(try items.read("former", Authentication(context: context)) == ["12345"])
+            reader.enroll(2)
+            try items.add("present", .biometryCurrentSet)
+            #expect(items.readStatus("former", Authentication(context: context)) == .itemNotFound)
+            person.then(.touch())
+            #expect(try items.read("present", Authentication(context: context)) == ["12345"])
+        }
+    }
+
     @Test("Locking everything takes the biometric keys away, until the passcode is entered")
     func lockEverything() throws {
         try withReader { items, keychain, reader, person in
@@ -275,7 +290,11 @@ struct BiometryTests {
             try keychain.authenticate(.biometryAny, of: nil, Authentication(context: context))
             try keychain.authenticate(.userPresence, of: nil, Authentication(context: context))
             #expect(person.questions.map(\.secret) == [.fingerprint])
-            #expect(try keychain.biometryStatus() == BiometryStatus(.available(StubReader.set(1))))
+            let status = try keychain.biometryStatus()
+            #expect(status.hasReader && status.isExact && status.domainState?.count == 32)
+            // Programs do not get the digest itself.
+            #expect(status.domainState != StubReader.set(1).digest)
+            #expect(try keychain.biometryStatus() == status)
             reader.become(.notEnrolled)
             person.then(.cancel)
             let failure = #expect(throws: KeychainFailure.self) { try keychain.requireCanAuthenticate(.biometryAny, in: nil) }
