@@ -50,7 +50,7 @@ install:         ## install `valet`, libvalet.so, valet.h, manual pages, and com
 uninstall:       ## remove what `make install` installed with the same PREFIX, LIBDIR, and DESTDIR
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" Scripts/install.sh uninstall
 
-install-daemon:  ## install and start the service keychaind, its module for PAM, and keychain-watch below PREFIX (/usr/local), with DESTDIR before it, as root
+install-daemon:  ## install and start the service keychaind with its helpers and its module for PAM below PREFIX (/usr/local), with DESTDIR before it, as root
 	@[ -n "$(DESTDIR)" ] || Scripts/install-dependencies.sh daemon
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Scripts/install-daemon.sh install
 

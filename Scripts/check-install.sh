@@ -83,13 +83,11 @@ echo "keychaind is installed, and systemd accepts its units."
 Scripts/install-daemon.sh install
 if command -v systemd-analyze >/dev/null 2>&1; then
     mkdir "$stage/units"
-    for unit in keychaind.service keychaind.socket keychain-peer.service keychain-peer.socket keychain-watch.service; do
-        sed "s|=$PREFIX/|=$installed/|" "$installed/lib/systemd/system/$unit" >"$stage/units/$unit"
-    done
+    for unit in "$installed"/lib/systemd/system/keychain*; do sed "s|=$PREFIX/|=$installed/|" "$unit" >"$stage/units/$(basename "$unit")"; done
     verdict=$(systemd-analyze verify --man=no "$stage/units"/* 2>&1) && [ -z "$verdict" ] ||
         fail "systemd refuses or warns about the units: $verdict. Correct Scripts/keychain*.in."
     # Of 100 points of exposure: a service without any restriction has 96.
-    for service in keychaind keychain-peer keychain-watch; do
+    for service in keychaind keychain-peer keychain-watch keychain-fingerprint keychain-fprint-digest@; do
         systemd-analyze security --offline=true --threshold=20 --no-pager "$stage/units/$service.service" >"$stage/exposure" 2>&1 ||
             fail "$service is more exposed than it should be: $(cat "$stage/exposure")"
         grep -h 'Overall exposure' "$stage/exposure"
@@ -101,6 +99,7 @@ echo "The module for PAM exports its functions only."
 exported=$(nm -D --defined-only --extern-only "$installed/lib/security/pam_keychain.so" | awk '{ print $3 }' | sort | tr '\n' ' ')
 [ "$exported" = "pam_sm_authenticate pam_sm_chauthtok pam_sm_close_session pam_sm_open_session pam_sm_setcred " ] ||
     fail "The module exports other functions: $exported"
+[ -s "$DESTDIR/usr/share/polkit-1/rules.d/50-keychain.rules" ] || fail "The rule of polkit was not installed: see \`files\` in Scripts/install-daemon.sh."
 if command -v systemd-sysusers >/dev/null 2>&1; then
     mkdir -p "$stage/users/etc"
     systemd-sysusers --root="$stage/users" "$installed/lib/sysusers.d/keychaind.conf"

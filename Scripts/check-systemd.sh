@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the installed units with systemd as the first process of a container: socket activation, the users and the restrictions of the services, upgrades
-# while programs use them, and keychain-watch beside systemd-logind.
+# while programs use them, keychain-watch beside systemd-logind, and the rule of polkit for keychain-fingerprint.
 #
 #   Scripts/check-systemd.sh DESTDIR PREFIX FOLDER
 #
@@ -21,7 +21,7 @@ check() {
     systemd-sysusers "$prefix/lib/sysusers.d/keychaind.conf" 2>/dev/null
     systemd-tmpfiles --create "$prefix/lib/tmpfiles.d/keychaind.conf"
     useradd --uid 59901 --create-home $user
-    systemctl --quiet start keychain-peer.socket keychaind.socket
+    systemctl --quiet start keychain-peer.socket keychain-fprint-digest.socket keychaind.socket
     ! is_active keychaind.service || fail "keychaind runs before a program needs it."
 
     echo 12345 | as_user "$valet" set luggage
@@ -91,6 +91,25 @@ check() {
     done </run/acknowledged
     echo "$(wc -l </run/acknowledged) of 200 values were stored beside restarts."
 
+    # keychaind alone gets the digest of prints, from a program that sees them with all its restrictions.
+    local prints=/var/lib/fprint/$user/driver/device digest
+    digest() {
+        setpriv --reuid "$1" --regid "$1" --clear-groups python3 -c '
+import socket
+connection = socket.socket(socket.AF_UNIX)
+connection.connect("/run/keychain-fprint-digest/keychain-fprint-digest.sock")
+connection.sendall((59901).to_bytes(4, "little"))
+print(connection.recv(64).hex())'
+    }
+    install -d -m 700 "$prints"
+    echo first >"$prints/7"
+    digest=$(digest keychain)
+    [ ${#digest} -eq 64 ] || fail "keychain-fprint-digest has not answered: $(journalctl --no-pager -u 'keychain-fprint-digest@*')"
+    [ "$(digest keychain)" = "$digest" ] || fail "The digest of the same prints differs."
+    echo second >"$prints/7"
+    [ "$(digest keychain)" != "$digest" ] || fail "The digest of other prints is the same."
+    ! digest $user 2>/dev/null || fail "A user has got the digest of prints."
+
     # keychain-watch runs beside logind, and locks when it starts.
     if is_active dbus.socket && systemctl start systemd-logind.service; then
         echo swordfish >/run/passcode
@@ -103,6 +122,20 @@ check() {
         ! journalctl --no-pager -u keychain-watch.service | grep 'is lost' || fail "keychain-watch has ended although logind runs."
     else
         echo "systemd-logind does not run in the container, so keychain-watch was not checked."
+    fi
+
+    # keychain-fingerprint may verify the fingers of every user with fprintd, and may not enroll any. Another program of the system may do neither.
+    local action=net.reactivated.fprint.device right
+    if command -v pkcheck >/dev/null 2>&1 && [ -e /usr/share/polkit-1/actions/$action.policy ] && is_active dbus.socket; then
+        systemctl start keychain-fingerprint.service || fail "keychain-fingerprint does not start: $(journalctl --no-pager -u keychain-fingerprint.service)"
+        may() { pkcheck --process "$(systemctl show -p MainPID --value "$1")" --action-id "$action.$2" 2>/dev/null; }
+        for right in verify setusername; do
+            may keychain-fingerprint.service $right || fail "polkit does not give keychain-fingerprint the right $right: see Scripts/keychain.rules."
+            ! may keychain-peer.service $right || fail "polkit gives another program the right $right."
+        done
+        ! may keychain-fingerprint.service enroll || fail "polkit lets keychain-fingerprint enroll fingers."
+    else
+        echo "polkit and fprintd are not installed, so the rule of polkit was not checked."
     fi
 
     systemctl stop keychaind.service keychaind.socket
@@ -136,6 +169,7 @@ enter() {
     # Nothing of this system is started.
     rm -rf "$root"/etc/systemd/system/*.wants
     cp "$root$prefix"/lib/systemd/system/keychain* "$root/etc/systemd/system"
+    [ ! -d /etc/polkit-1/rules.d ] || cp "$destination/usr/share/polkit-1/rules.d/50-keychain.rules" "$root/etc/polkit-1/rules.d"
     install -m 755 "$0" "$root/etc/check-systemd"
     cat >"$root/etc/systemd/system/check.service" <<TEXT
 [Unit]

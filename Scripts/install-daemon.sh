@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the services keychaind, keychain-peer, and keychain-watch, keychain-agent,
-# and the module for PAM. The Makefile documents the targets.
+# Builds (`build`), installs (`install`), and uninstalls (`uninstall`) the services keychaind, keychain-peer, keychain-watch, keychain-fingerprint, and
+# keychain-fprint-digest, keychain-agent, and the module for PAM. The Makefile documents the targets.
 #
 # PREFIX (default: /usr/local) is the installation prefix. DESTDIR is a staging directory, which precedes it; with it nothing is started, and no
 # user is created.
@@ -28,31 +28,38 @@ if [ -z "$destination" ] && [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null 2>&1 || { echo "Run this command as root: keychaind is a service of the system." >&2; exit 1; }
     as_root=(sudo)
 fi
-units=(keychaind.service keychaind.socket keychain-peer.service keychain-peer.socket keychain-watch.service)
+sockets=(keychain-peer.socket keychain-fprint-digest.socket keychaind.socket)
+services=(keychaind.service keychain-peer.service keychain-watch.service keychain-fingerprint.service)
+# The last one has an instance for each connection.
+units=("${sockets[@]}" "${services[@]}" keychain-fprint-digest@.service)
+swift_programs=(keychaind keychain-peer keychain-agent keychain-fprint-digest)
+c_programs=(keychain-watch keychain-fingerprint)
 has_systemd() { [ -z "$destination" ] && [ -d /run/systemd/system ]; }
 
 build() {
-    local product unit
-    for product in keychaind keychain-peer keychain-agent; do swift build "${swift_options[@]}" --product $product; done
+    local product program unit
+    for product in "${swift_programs[@]}"; do swift build "${swift_options[@]}" --product "$product"; done
     for unit in "${units[@]}" keychain-agent.service pam-config; do sed -e "s|@PREFIX@|$prefix|" "Scripts/$unit.in" >"$built/$unit"; done
     local c_options=(-std=c11 -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror -Wl,-z,relro,-z,now,-z,defs)
     "${CC:-cc}" "${c_options[@]}" -shared -fPIC -fvisibility=hidden -o "$built/pam_keychain.so" Helpers/pam_keychain.c -lpam
-    "${CC:-cc}" "${c_options[@]}" -fPIE -pie -o "$built/keychain-watch" Helpers/keychain_watch.c -lsystemd
+    for program in "${c_programs[@]}"; do
+        "${CC:-cc}" "${c_options[@]}" -fPIE -pie -o "$built/$program" "Helpers/${program/-/_}.c" -lsystemd
+    done
 }
 
 # The installed files: mode, source, destination. systemd looks for its files in the lib directories of /usr and of /usr/local.
 files() {
-    local bin unit
+    local bin program unit
     bin=$(swift build "${swift_options[@]}" --show-bin-path)
-    printf '%s\t%s\t%s\n' 755 "$bin/keychaind" "$prefix/libexec/keychaind"
-    printf '%s\t%s\t%s\n' 755 "$bin/keychain-peer" "$prefix/libexec/keychain-peer"
-    printf '%s\t%s\t%s\n' 755 "$bin/keychain-agent" "$prefix/libexec/keychain-agent"
+    for program in "${swift_programs[@]}"; do printf '%s\t%s\t%s\n' 755 "$bin/$program" "$prefix/libexec/$program"; done
+    for program in "${c_programs[@]}"; do printf '%s\t%s\t%s\n' 755 "$built/$program" "$prefix/libexec/$program"; done
     printf '%s\t%s\t%s\n' 644 "$built/keychain-agent.service" "$prefix/lib/systemd/user/keychain-agent.service"
-    printf '%s\t%s\t%s\n' 755 "$built/keychain-watch" "$prefix/libexec/keychain-watch"
     for unit in "${units[@]}"; do printf '%s\t%s\t%s\n' 644 "$built/$unit" "$prefix/lib/systemd/system/$unit"; done
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.sysusers "$prefix/lib/sysusers.d/keychaind.conf"
     printf '%s\t%s\t%s\n' 644 Scripts/keychaind.tmpfiles "$prefix/lib/tmpfiles.d/keychaind.conf"
     printf '%s\t%s\t%s\n' 644 "$built/pam_keychain.so" "$prefix/lib/security/pam_keychain.so"
+    # Where polkit looks. Without polkit or fprintd it has no effect.
+    printf '%s\t%s\t%s\n' 644 Scripts/keychain.rules /usr/share/polkit-1/rules.d/50-keychain.rules
     # Where pam-auth-update of Debian looks, and nowhere else.
     [ -z "$destination" ] && [ ! -d /usr/share/pam-configs ] ||
         printf '%s\t%s\t%s\n' 644 "$built/pam-config" /usr/share/pam-configs/keychain
@@ -85,11 +92,11 @@ install_all() {
     "${as_root[@]}" install -d -m 755 /run/keychain /etc/keychain /etc/keychain/entitlements.d
     if has_systemd; then
         "${as_root[@]}" systemctl daemon-reload
-        "${as_root[@]}" systemctl enable --quiet --now keychain-peer.socket keychaind.socket
+        "${as_root[@]}" systemctl enable --quiet --now "${sockets[@]}"
         # A new version takes the place of one that runs.
         "${as_root[@]}" systemctl try-restart keychain-peer.service keychaind.service
-        # It is a part of the service, whose restart starts it only if it was running.
-        if systemctl --quiet is-active keychaind.service; then "${as_root[@]}" systemctl start keychain-watch.service; fi
+        # They are parts of the service, whose restart starts them only if they were running.
+        if systemctl --quiet is-active keychaind.service; then "${as_root[@]}" systemctl start keychain-watch.service keychain-fingerprint.service; fi
         echo "keychaind starts with the first program that needs it. \`valet daemon adopt\` hands your keychain over to it."
     else
         "${as_root[@]}" install -d -m 700 -o keychain -g keychain /var/lib/keychain
@@ -111,12 +118,12 @@ uninstall_all() {
         echo "The module pam_keychain.so is removed, and these files of PAM still name it:"
         grep -rls pam_keychain /etc/pam.d
     fi
-    if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now "${units[@]}" 2>/dev/null || true; fi
-    "${as_root[@]}" rm -f "$destination$prefix/libexec/keychaind" "$destination$prefix/libexec/keychain-peer" \
-        "$destination$prefix/libexec/keychain-watch" "$destination$prefix/libexec/keychain-agent" \
+    if has_systemd; then "${as_root[@]}" systemctl disable --quiet --now "${sockets[@]}" "${services[@]}" 2>/dev/null || true; fi
+    "${as_root[@]}" rm -f "${swift_programs[@]/#/$destination$prefix/libexec/}" "${c_programs[@]/#/$destination$prefix/libexec/}" \
         "$destination$prefix/lib/systemd/user/keychain-agent.service" "${units[@]/#/$destination$prefix/lib/systemd/system/}" \
         "$destination$prefix/lib/sysusers.d/keychaind.conf" "$destination$prefix/lib/tmpfiles.d/keychaind.conf" \
-        "$destination$prefix/lib/security/pam_keychain.so" "$destination/usr/share/pam-configs/keychain"
+        "$destination$prefix/lib/security/pam_keychain.so" "$destination/usr/share/pam-configs/keychain" \
+        "$destination/usr/share/polkit-1/rules.d/50-keychain.rules"
     if has_systemd; then "${as_root[@]}" systemctl daemon-reload; fi
     echo "Removed keychaind from $destination$prefix."
     if [ -z "$destination" ] && "${as_root[@]}" sh -c 'ls -A /var/lib/keychain 2>/dev/null' | grep . >/dev/null; then
