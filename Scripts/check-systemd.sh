@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the installed units with systemd as the first process of a container: socket activation, the users and the restrictions of the services, upgrades
-# while programs use them, keychain-watch beside systemd-logind, and the rule of polkit for keychain-fingerprint.
+# while programs use them, keychain-watch beside systemd-logind, and fingerprints with fprintd and a virtual reader.
 #
 #   Scripts/check-systemd.sh DESTDIR PREFIX FOLDER
 #
@@ -124,6 +124,61 @@ print(connection.recv(64).hex())'
         echo "systemd-logind does not run in the container, so keychain-watch was not checked."
     fi
 
+    # A finger opens an item of a program, where fprintd has a reader of libfprint for tests.
+    check_fingers() {
+        local program=$prefix/bin/check-program line
+        # While a program uses the reader, it takes touches at this socket.
+        touch_reader() {
+            python3 -c '
+import socket, sys, time
+for _ in range(int(sys.argv[2])):
+    while True:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect("/var/lib/fprint/reader")
+            break
+        except OSError:
+            time.sleep(0.05)
+    connection.sendall(b"SCAN " + sys.argv[1].encode())
+    connection.shutdown(socket.SHUT_WR)
+    connection.recv(1)' "$@"
+        }
+        enroll() {
+            touch_reader "$1" 5 &
+            timeout 30 fprintd-enroll $user >/run/enrolled || fail "No finger was enrolled: $(cat /run/enrolled)"
+            wait $!
+        }
+        # With a prompt that stays until it is ended.
+        printf '#!/bin/sh\necho OK\nwhile read -r command rest; do [ "$command" != CONFIRM ] || exec sleep 30; echo OK; done\n' >/run/pinentry
+        chmod 755 /run/pinentry
+        read_with_finger() {
+            exec 4< <(as_user env KEYCHAIN_PINENTRY=/run/pinentry DISPLAY=:0 "$prefix/libexec/keychain-agent" </dev/null)
+            read -r line <&4
+            touch_reader "$1" 1 &
+            as_user "$program" get "${@:2}" </dev/null || fail "The finger does not open the item: $(journalctl --no-pager -u keychain-fingerprint -u fprintd)"
+            wait $!
+            exec 4<&-
+        }
+        rm -r /var/lib/fprint/$user
+        mkdir -p /etc/systemd/system/fprintd.service.d
+        printf '[Service]\nEnvironment=FP_VIRTUAL_DEVICE=/var/lib/fprint/reader FP_DRIVERS_WHITELIST=virtual_device\n' \
+            >/etc/systemd/system/fprintd.service.d/check.conf
+        systemctl daemon-reload
+        systemctl stop fprintd.service
+        enroll one
+        # PAM makes a session of logind.
+        systemd-run --quiet --unit=check-session -p PAMName=login -p User=$user --setenv=XDG_SEAT=seat0 \
+            --setenv=XDG_VTNR="$(tr -d -c 0-9 </sys/class/tty/tty0/active 2>/dev/null)" --setenv=XDG_SESSION_TYPE=wayland --setenv=XDG_SESSION_CLASS=user sleep 300
+        as_user "$program" unlock --passcode-fd 3 3</run/passcode >/dev/null
+        for line in biometric-any biometric-current-set; do echo 24680 | as_user "$program" set $line --secure-enclave $line; done
+        [ "$(read_with_finger one biometric-any --secure-enclave biometric-any)" = 24680 ]
+        [ "$(read_with_finger one biometric-current-set --secure-enclave biometric-current-set)" = 24680 ]
+        # The same finger, enrolled again.
+        enroll one
+        ! as_user "$program" get biometric-current-set --secure-enclave biometric-current-set 2>/dev/null </dev/null || fail "An item of a former set of fingers is there."
+        [ "$(read_with_finger one biometric-any --secure-enclave biometric-any)" = 24680 ]
+    }
+
     # keychain-fingerprint may verify the fingers of every user with fprintd, and may not enroll any. Another program of the system may do neither.
     local action=net.reactivated.fprint.device right
     if command -v pkcheck >/dev/null 2>&1 && [ -e /usr/share/polkit-1/actions/$action.policy ] && is_active dbus.socket; then
@@ -134,8 +189,9 @@ print(connection.recv(64).hex())'
             ! may keychain-peer.service $right || fail "polkit gives another program the right $right."
         done
         ! may keychain-fingerprint.service enroll || fail "polkit lets keychain-fingerprint enroll fingers."
+        check_fingers
     else
-        echo "polkit and fprintd are not installed, so the rule of polkit was not checked."
+        echo "polkit and fprintd are not installed, so fingerprints were not checked."
     fi
 
     systemctl stop keychaind.service keychaind.socket

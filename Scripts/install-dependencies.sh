@@ -4,7 +4,7 @@
 #
 #   Scripts/install-dependencies.sh              packages for building and testing
 #   Scripts/install-dependencies.sh build        packages for building only
-#   Scripts/install-dependencies.sh daemon       packages for building only, with those for keychaind's module for PAM and keychain-watch
+#   Scripts/install-dependencies.sh daemon       packages for building only, with those for keychaind's module for PAM and its programs in C
 #   Scripts/install-dependencies.sh secret-service  packages for building only, with those for keychain-secret-service
 #   Scripts/install-dependencies.sh objective-c  packages for building and testing, with GNUstep for the Objective-C classes
 #   Scripts/install-dependencies.sh etcd         packages for building and testing, with etcd for the tests of KeychainSyncEtcd
@@ -39,8 +39,8 @@ builds_only=false
 case ${1:-} in build | daemon | secret-service) builds_only=true ;; esac
 if [ "${1:-}" = daemon ] || ! $builds_only; then
     has_file '/usr/include/security/pam_modules.h' || missing+=(libpam0g-dev)  # headers for keychaind's module
-    has_file '/usr/include/systemd/sd-bus.h' || missing+=(libsystemd-dev)      # headers for keychain-watch
-    command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles both, and the example in C
+    has_file '/usr/include/systemd/sd-bus.h' || missing+=(libsystemd-dev)      # headers for the programs in C
+    command -v "${CC:-cc}" >/dev/null 2>&1 || missing+=(gcc)            # compiles these, and the example in C
 fi
 if ! $builds_only; then
     command -v strace >/dev/null 2>&1 || missing+=(strace)              # tests that a stored secret was flushed
@@ -57,6 +57,7 @@ if ! $builds_only; then
     command -v gpg >/dev/null 2>&1 || missing+=(gnupg)                    # decrypts the entries of pass
     command -v dbus-daemon >/dev/null 2>&1 && command -v dbus-send >/dev/null 2>&1 || missing+=(dbus)  # a message bus for the tests
     has_file '/usr/lib/python3/dist-packages/dbusmock' || missing+=(python3-dbusmock)                  # a stand-in for systemd-logind
+    command -v fprintd-enroll >/dev/null 2>&1 || missing+=(fprintd)     # verifies fingers of a virtual reader, with polkit
     command -v gnome-keyring-daemon >/dev/null 2>&1 || missing+=(gnome-keyring)                        # a Secret Service to import from
     has_file '/usr/include/gcrypt.h' || missing+=(libgcrypt20-dev)      # headers for the trait SecretService
     command -v gdbus >/dev/null 2>&1 || missing+=(libglib2.0-bin)       # calls the Secret Service as GLib's programs do
