@@ -75,8 +75,11 @@ package final class LocalKeychain: TransactionalKeychain {
         let needsPasscode =
             control.accessibility == .whenPasscodeSetThisDeviceOnly || control.constraint?.needsPresence == true
             || control.constraint?.isSatisfiable == false
-        guard needsPasscode else { return try add(request, creating: true) }
         var request = request
+        guard needsPasscode else {
+            try prepareSealing(control.constraint, &request.authentication)
+            return try add(request, creating: true)
+        }
         do throws(KeychainFailure) {
             try prepareSealing(control.constraint, &request.authentication)
             return try add(request, creating: false)

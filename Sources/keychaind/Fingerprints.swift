@@ -273,7 +273,7 @@ final class UserFingerprints: BiometryVerifier {
         state.withLock { $0.scan = task }
         let isBegun = fingerprints.begin(task) { [self] answer in
             // Counted also if the scan was canceled: otherwise a program could cancel before the last attempt, and begin again.
-            count(answer)
+            count(answer, of: task)
             endTurn()
             guard !scan.isCanceled else { return }
             // The digest is read on another thread, so that other answers do not wait for it.
@@ -293,13 +293,13 @@ final class UserFingerprints: BiometryVerifier {
         scanTurn.release()
     }
 
-    private func count(_ answer: FingerprintAnswer?) {
-        guard let answer else { return }
+    /// Without an answer, every attempt may have been one that did not match.
+    private func count(_ answer: FingerprintAnswer?, of task: FingerprintTask) {
         state.withLock { state in
-            if answer.result == .success {
+            if answer?.result == .success {
                 state.mismatchCount = 0
             } else {
-                state.mismatchCount = UInt8(clamping: Int(state.mismatchCount) + Int(answer.mismatchCount))
+                state.mismatchCount = UInt8(clamping: Int(state.mismatchCount) + Int(answer?.mismatchCount ?? task.attemptCount))
             }
         }
     }

@@ -140,7 +140,8 @@ final class UserKeychains: Sendable {
     }
 
     private func lockKeychain(ofUser user: UInt32) -> KeychainFailure? {
-        fingerprints?.user(user).sessionWasLocked()
+        // After the keys are gone, for which a release of the scan comes too late.
+        defer { fingerprints?.user(user).sessionWasLocked() }
         do throws(KeychainFailure) {
             // Not only if it is unlocked: a keychain that cannot be read loses its keys too.
             try withKeychainInUse(ofUser: user) { keychain throws(KeychainFailure) in try keychain.lock(.whenUnlocked) }

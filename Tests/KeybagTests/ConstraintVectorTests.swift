@@ -63,7 +63,7 @@ struct ConstraintVectorTests {
 
     /// Everything that releases a key.
     private func allKeys() throws(KeychainFailure) -> ConstraintKeys {
-        ConstraintKeys(presence: try release(), applicationPassword: password, biometry: biometry.release([.any, .currentSet]))
+        ConstraintKeys(presence: try release(), applicationPassword: password, biometry: biometry.release())
     }
 
     private func open(_ row: SealedRow, with keys: ConstraintKeys) throws(KeychainFailure) -> OpenedRow {
@@ -112,7 +112,7 @@ struct ConstraintVectorTests {
     func biometry(_ vector: Case) throws {
         let row = try vector.row.parsed()
         let record = try #require(ConstraintRecord(encoded: row.header.constraints ?? []))
-        let keys = ConstraintKeys(applicationPassword: password, biometry: biometry.release([.any, .currentSet]))
+        let keys = ConstraintKeys(applicationPassword: password, biometry: biometry.release())
         let isOpened = (try? open(row, with: keys)) != nil
         let hasKey =
             "\(record)".contains("iometryAny(sealed") || "\(record)".contains("CurrentSet(") || "\(record)".contains("OrBiometry")
@@ -134,7 +134,7 @@ struct ConstraintVectorTests {
         #expect(biometry.enrollment.setID.isOlder(than: other.enrollment.setID))
         #expect(other.enrollment.anyPublicKey == biometry.enrollment.anyPublicKey)
         #expect(throws: KeychainFailure(.itemNotFound, "")) {
-            try open(row, with: ConstraintKeys(biometry: other.release([.any, .currentSet])))
+            try open(row, with: ConstraintKeys(biometry: other.release()))
         }
         #expect(throws: KeychainFailure(.itemNotFound, "")) { try open(row, with: ConstraintKeys(enrollment: other.enrollment)) }
         // The key of an item that is not of these keys was not destroyed with theirs.
@@ -142,7 +142,7 @@ struct ConstraintVectorTests {
             .replacing(set: other.set).replacing(set: biometry.set)
         #expect(foreign.enrollment.setID.generation > biometry.enrollment.setID.generation)
         #expect(throws: KeychainFailure(.authFailed, "")) {
-            try open(row, with: ConstraintKeys(biometry: foreign.release([.any, .currentSet])))
+            try open(row, with: ConstraintKeys(biometry: foreign.release()))
         }
         // A match before the set changed does not open what was stored after it.
         let later = try #require(ConstraintRecord(encoded: row.header.constraints ?? []))

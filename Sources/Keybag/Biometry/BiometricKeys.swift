@@ -57,11 +57,11 @@ package final class BiometricKeys: Sendable {
         SharedSecretBytes(try SecretBytes(randomByteCount: SealedBox.secretByteCount))
     }
 
-    /// The keys for a use that a match permits.
-    package func release(_ kinds: Set<BiometryKind>) -> BiometricRelease {
-        BiometricRelease(
-            storeID: storeID, setID: enrollment.setID, anyKey: kinds.contains(.any) ? anyKey : nil,
-            currentSetKey: kinds.contains(.currentSet) ? currentSetKey : nil)
+    /// The keys that a match permits to use.
+    ///
+    /// Both: a finger that matches is one of the present set, and a context keeps one release.
+    package func release() -> BiometricRelease {
+        BiometricRelease(storeID: storeID, setID: enrollment.setID, anyKey: anyKey, currentSetKey: currentSetKey)
     }
 
     // MARK: The stored form

@@ -128,7 +128,13 @@ struct ConstraintOpening {
         switch record {
         case .presence(_, let sealedKey): return try presenceKey(sealedKey)
         case .presenceOrBiometry(let sealedKey, let biometrySealedKey):
-            if keys.presence == nil, keys.biometry?.anyKey != nil { return try biometryKey(biometrySealedKey, .any) }
+            if keys.presence == nil, let anyKey = keys.biometry?.anyKey {
+                if let key = try SealedBox.open(biometrySealedKey, with: anyKey.secret, .biometry, storeID: storeID) {
+                    return SharedSecretBytes(key)
+                }
+                // It is sealed to the biometric keys of another machine. The passcode opens it here too.
+                throw .authenticationRequired(AuthenticationNeeds(passcodeFor: []))
+            }
             guard keys.presence != nil else { throw .authenticationRequired(AuthenticationNeeds(passcodeFor: [], orBiometry: [.any])) }
             return try presenceKey(sealedKey)
         case .biometryAny(let sealedKey): return try biometryKey(sealedKey, .any)

@@ -99,7 +99,7 @@ extension LocalKeychain {
 
     /// Asks for the passcode and stores the keys that it releases in the context.
     ///
-    /// With `alternative`, a finger does as well if that can be verified now, and releases these biometric keys instead.
+    /// With `alternative`, a finger does as well if that can be verified now, and releases the biometric keys instead.
     func releasePresence(
         for classes: Set<ItemAccessibility>, orBiometry alternative: Set<BiometryKind>? = nil, _ action: AuthenticatedAction,
         _ authentication: Authentication,
@@ -119,7 +119,7 @@ extension LocalKeychain {
         let scanned = usable
         let release = try promptSettings.prompter.waiting { () throws(KeychainFailure) in
             try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
-                try askForPasscode(question, classes, alternative ?? [], scanned)
+                try askForPasscode(question, classes, scanned)
             }
         }
         keep(release, in: context, settings, before)
@@ -163,7 +163,7 @@ extension LocalKeychain {
         key.biometry = kinds
         let release = try promptSettings.prompter.waiting { () throws(KeychainFailure) in
             try prompts.share(key: key, timeoutSeconds: queueTimeoutSeconds) { () throws(KeychainFailure) in
-                try askForFinger(question, kinds, keys, verifier)
+                try askForFinger(question, keys, verifier)
             }
         }
         keep(.biometry(release), in: context, settings, before)
@@ -196,7 +196,7 @@ extension LocalKeychain {
     package static var longestReuseSeconds: Double { 300 }
 
     private func askForPasscode(
-        _ question: PresenceQuestion, _ classes: Set<ItemAccessibility>, _ kinds: Set<BiometryKind>,
+        _ question: PresenceQuestion, _ classes: Set<ItemAccessibility>,
         _ scanned: (keys: BiometricKeys, verifier: any BiometryVerifier)?
     ) throws(KeychainFailure) -> Released {
         var question = question
@@ -208,7 +208,7 @@ extension LocalKeychain {
         for triesLeft in [2, 1, 0] {
             let answer = Result { () throws(KeychainFailure) in try ask(question, endedBy: scan?.promptEnd) }
             if case .matched(let set)? = scan?.outcome, let scanned {
-                return .biometry(try release(kinds, scanned.keys, after: set, scanned.verifier))
+                return .biometry(try release(scanned.keys, after: set, scanned.verifier))
             }
             if case .secret(let typed) = try answer.get(), let release = try release(typed, classes) {
                 biometry?.passcodeWasEntered()

@@ -42,10 +42,10 @@ extension LocalKeychain {
             guard opened.keybag.isPasscodeSet else { throw KeychainFailure.passcodeNotSet() }
             let record = try BiometricKeysRecord(in: opened.keychain, opened.keybag.storeID, secret)
             // Two threads that see another set at the same time must not make two keys for it.
-            let outcome = BiometricKeysRecord.changes.withLock { latest in
+            let outcome = BiometricKeysRecord.turn(of: opened.keybag.storeID).withLock { _ in
                 Result { () throws(KeychainFailure) in
                     let keys = try record.keys(for: set)
-                    latest[opened.keybag.storeID] = keys.enrollment.setID
+                    BiometricKeysRecord.latest.withLock { $0[opened.keybag.storeID] = keys.enrollment.setID }
                     return keys
                 }
             }
@@ -79,13 +79,14 @@ extension LocalKeychain {
         } catch {
             // The passcode remains for items that it opens too.
             guard constraint.isSatisfiable else { throw error }
-            context.note(nil, of: try storeID())
+            // Before the first item there is no store, and nothing to note.
+            if error.status != .itemNotFound { context.note(nil, of: try storeID()) }
         }
     }
 
     /// Whether a later set of fingers than this one is known.
     static func isReplaced(_ set: BiometricSetID, of storeID: StoreID) -> Bool {
-        BiometricKeysRecord.changes.withLock { latest in latest[storeID].map(set.isOlder) ?? false }
+        BiometricKeysRecord.latest.withLock { latest in latest[storeID].map(set.isOlder) ?? false }
     }
 
     // MARK: The scan
@@ -98,7 +99,7 @@ extension LocalKeychain {
 
     /// Scans a finger until it matches; the prompt says so, and cancels.
     func askForFinger(
-        _ question: PresenceQuestion, _ kinds: Set<BiometryKind>, _ keys: BiometricKeys, _ verifier: any BiometryVerifier
+        _ question: PresenceQuestion, _ keys: BiometricKeys, _ verifier: any BiometryVerifier
     ) throws(KeychainFailure) -> BiometricRelease {
         let scan = try RunningScan(verifier, timeoutSeconds: question.timeoutSeconds, endsPromptIfRefused: true)
         defer { scan.cancel() }
@@ -109,7 +110,7 @@ extension LocalKeychain {
             refusal = error
         }
         switch scan.outcome {
-        case .matched(let set): return try release(kinds, keys, after: set, verifier)
+        case .matched(let set): return try release(keys, after: set, verifier)
         case .refused(let failure): throw failure
         case nil: throw KeychainFailure(refusal ?? .canceled)
         }
@@ -117,13 +118,13 @@ extension LocalKeychain {
 
     /// Returns the keys after a match, if the set of fingers is still the same.
     func release(
-        _ kinds: Set<BiometryKind>, _ keys: BiometricKeys, after set: FingerprintSet, _ verifier: any BiometryVerifier
+        _ keys: BiometricKeys, after set: FingerprintSet, _ verifier: any BiometryVerifier
     ) throws(KeychainFailure) -> BiometricRelease {
         guard set.compared(with: keys.set) == .same else {
             _ = try biometricKeys(for: set, verifier)
             throw KeychainFailure(.authFailed, "the set of enrolled fingers has changed meanwhile", refusal: .notSatisfied)
         }
-        return keys.release(kinds)
+        return keys.release()
     }
 }
 
@@ -151,8 +152,26 @@ final class RunningScan: Sendable {
 
 /// The item with the biometric keys.
 private struct BiometricKeysRecord {
-    /// Held while the keys are changed; the sets that the keys of stores belong to.
-    static let changes = Mutex<[StoreID: BiometricSetID]>([:])
+    /// The sets that the keys of stores belong to.
+    static let latest = Mutex<[StoreID: BiometricSetID]>([:])
+
+    /// Held while the keys of a store are read and changed, which waits for the disk: not the lock of `latest`, which every use of a key takes.
+    final class Turn: Sendable {
+        private let lock = Mutex(())
+
+        func withLock<Result: Sendable>(_ body: (inout sending ()) -> sending Result) -> Result { lock.withLock(body) }
+    }
+
+    private static let turns = Mutex<[StoreID: Turn]>([:])
+
+    static func turn(of storeID: StoreID) -> Turn {
+        turns.withLock { turns in
+            if let known = turns[storeID] { return known }
+            let made = Turn()
+            turns[storeID] = made
+            return made
+        }
+    }
 
     private let keychain: SealedKeychain
     private let storeID: StoreID

@@ -210,6 +210,38 @@ struct BiometryTests {
         }
     }
 
+    @Test("One match opens items of any finger and of the present set in a context")
+    func bothKinds() throws {
+        try withReader { items, _, _, person in
+            try items.add("any", .biometryAny)
+            try items.add("set", .biometryCurrentSet)
+            let context = AuthenticationContext()
+            person.then(.touch())
+            for account in ["any", "set", "any"] {
+                #expect(try items.read(account, Authentication(context: context)) == ["12345"])
+            }
+            #expect(person.questions.count == 1)
+        }
+    }
+
+    @Test("After a match, an item with a password or a finger opens without the password")
+    func fingerOrPassword() throws {
+        try withReader { items, _, _, person in
+            let context = AuthenticationContext()
+            context.setApplicationPassword(try .given("spaceballs"))
+            try items.add(
+                "safe", .any([.biometryAny, .applicationPassword]), .whenUnlocked, authentication: Authentication(context: context))
+            try items.add("other", .biometryAny)
+            // Without a match the password is asked for, because that needs no reader.
+            let touched = AuthenticationContext()
+            person.then(.touch())
+            for account in ["other", "safe"] {
+                #expect(try items.read(account, Authentication(context: touched)) == ["12345"])
+            }
+            #expect(person.questions.map(\.secret) == [.fingerprint])
+        }
+    }
+
     @Test("A context whose match was before another set was enrolled opens nothing of the former set")
     func contextOfFormerSet() throws {
         try withReader { items, _, reader, person in
@@ -260,6 +292,17 @@ struct BiometryTests {
             reader.replaceSecret(by: 7)
             person.then(.touch())
             #expect(try items.read() == ["12345"])
+        }
+    }
+
+    @Test("An item of another machine that the passcode opens too asks for the passcode after a finger")
+    func userPresenceOfOtherMachine() throws {
+        try withReader { items, _, reader, person in
+            try items.add("safe", .userPresence)
+            reader.replaceSecret(by: 8)
+            person.then(.touch(), .type(ProtectedItems.passcode))
+            #expect(try items.read() == ["12345"])
+            #expect(person.questions.map(\.secret) == [.passcodeOrFingerprint, .passcode])
         }
     }
 
