@@ -136,35 +136,35 @@ extension SecretServiceBridge {
     func hold(_ message: BusMessage, on object: ServedObject, _ patience: Patience) throws(BusError) -> Bool {
         guard let rights else { return false }
         for (collection, number) in try usedItems(message, object) {
-            // Then the call fails for the lock, and is repeated after it.
-            if try isLocked(collection) { continue }
-            try requireVisible(number, in: collection, to: message.sender)
-            let caller = try caller(message.sender, rights)
-            switch try decision(rights, caller, collection, number) {
-            case .allowed: continue
-            case .refused:
-                if case .service = object { continue }
-                throw .isForeign
-            case .undecided:
-                guard case .until(let endNanoseconds) = patience else {
-                    if case .service = object { continue }
-                    throw .isForeign
-                }
-                let question = try BusError.converting { () throws(KeychainFailure) in
-                    ConsentRequest(
-                        caller: caller, owner: try collection.owner(of: number),
-                        label: try collection.storage.description(of: number).0.label)
-                }
-                do throws(BusError) {
-                    try consents.hold(PendingCall(message), question, endNanoseconds: endNanoseconds)
-                } catch {
-                    if case .service = object, error == .isForeign { continue }
-                    throw error
-                }
-                return true
+            do throws(BusError) {
+                if try hold(message, collection, number, rights, patience) { return true }
+            } catch {
+                guard case .service = object, error == .isForeign || error.isNoObject else { throw error }
             }
         }
         return false
+    }
+
+    /// Keeps a call that uses an item; returns false if the program may use it.
+    private func hold(
+        _ message: BusMessage, _ collection: Collection, _ number: UInt64, _ rights: AccessRights, _ patience: Patience
+    ) throws(BusError) -> Bool {
+        // Then the call fails for the lock, and is repeated after it.
+        if try isLocked(collection) { return false }
+        try requireVisible(number, in: collection, to: message.sender)
+        let caller = try caller(message.sender, rights)
+        switch try decision(rights, caller, collection, number) {
+        case .allowed: return false
+        case .refused: throw .isForeign
+        case .undecided:
+            guard case .until(let endNanoseconds) = patience else { throw .isForeign }
+            let question = try BusError.converting { () throws(KeychainFailure) in
+                ConsentRequest(
+                    caller: caller, owner: try collection.owner(of: number), label: try collection.storage.description(of: number).0.label)
+            }
+            try consents.hold(PendingCall(message), question, endNanoseconds: endNanoseconds)
+            return true
+        }
     }
 
     /// Performs the calls that have waited for a dialog.

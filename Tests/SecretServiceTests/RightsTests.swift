@@ -269,6 +269,10 @@ struct RightsTests {
         #expect(try client.setProperty("Label", of: item, .item, "s", .text("his")) == unknown)
         #expect(try client.error(item, .item, "GetSecret", [.text(client.session)], "o") == unknown)
         #expect(try client.error(item, .item, "Delete") == unknown)
+        let own = try client.createItem(["a": "b"], "mine", in: "\(Desktop.root)/collection/session")
+        let secrets = try client.call(
+            Desktop.root, .service, "GetSecrets", [.list([.text(item), .text(own)]), .text(client.session)], "aoo")
+        #expect(secrets.first?.list?.count == 1 && secrets.first?.list?.first?.list?.first?.text == own)
         #expect(desktop.questions.isEmpty)
         #expect(try client.search(["service": "mail"]).unlocked == [item])
         #expect(try client.itemAttributes(item)["service"] == "mail")
