@@ -158,7 +158,9 @@ package final class SecretServiceBridge {
     /// Follows keychaind, which may have taken the keychain over or given it back.
     private func updateRightsIfDue() {
         // Tried again with the next message, if keychaind does not answer: until then calls fail for the same reason.
-        guard isAccessUnknown, let present = try? access.current().map(Optional.some) ?? .some(nil) else { return }
+        guard isAccessUnknown else { return }
+        let present: SeparatedAccess?
+        do throws(KeychainFailure) { present = try access.current() } catch { return }
         isAccessUnknown = false
         guard present?.identification !== rights?.access.identification || present?.mode != rights?.access.mode else { return }
         rights = present.map { AccessRights($0, keychain) }

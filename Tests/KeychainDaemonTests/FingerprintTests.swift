@@ -249,7 +249,7 @@ final class FingerprintMachine: @unchecked Sendable {
 
     func startProgram() throws {
         program = try ChildProcess(
-            try FingerprintProgram.path.get(), ["--socket=" + service.path], environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
+            try HelperProgram.fingerprint.get(), ["--socket=" + service.path], environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
         // keychaind knows the program when it can be asked.
         try #require(waitUntil { (try? self.client().biometryStatus().hasReader) == true })
     }
@@ -327,28 +327,5 @@ final class FingerprintMachine: @unchecked Sendable {
     func fprintd(_ words: [String]) throws -> String {
         reader.send(words.joined(separator: " "))
         return try #require(try reader.readLine())
-    }
-}
-
-/// The program keychain-fingerprint, which is compiled once per test run, with Address Sanitizer.
-private enum FingerprintProgram {
-    struct CompilerFailure: Error {
-        let output: String
-    }
-
-    static let path = Result { try compile() }
-    private static let directory = Result { try TemporaryDirectory() }
-
-    private static func compile() throws -> String {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let program = try directory.get().path + "/keychain-fingerprint"
-        let compiler = try ChildProcess.run(
-            "clang",
-            [
-                "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address", "-fno-omit-frame-pointer",
-                root.path + "/Helpers/keychain_fingerprint.c", "-o", program, "-lsystemd",
-            ], environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"])
-        guard compiler.ending == .exited(0) else { throw CompilerFailure(output: compiler.output) }
-        return program
     }
 }

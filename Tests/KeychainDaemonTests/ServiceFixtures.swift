@@ -256,3 +256,28 @@ enum ProcessMemory {
         return String(decoding: bytes, as: UTF8.self)
     }
 }
+
+/// The helpers in C, each of which is compiled once per test run, with Address Sanitizer.
+enum HelperProgram {
+    static let watch = Result { try compile("keychain_watch") }
+    static let fingerprint = Result { try compile("keychain_fingerprint") }
+
+    private struct CompilerFailure: Error {
+        let output: String
+    }
+
+    private static let directory = Result { try TemporaryDirectory() }
+
+    private static func compile(_ name: String) throws -> String {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let program = try directory.get().path + "/" + name
+        let compiler = try ChildProcess.run(
+            "clang",
+            [
+                "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address", "-fno-omit-frame-pointer",
+                "\(root.path)/Helpers/\(name).c", "-o", program, "-lsystemd",
+            ], environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"])
+        guard compiler.ending == .exited(0) else { throw CompilerFailure(output: compiler.output) }
+        return program
+    }
+}

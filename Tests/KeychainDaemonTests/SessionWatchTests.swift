@@ -244,33 +244,10 @@ private final class WatchedMachine {
 
     func makeWatch(_ options: [String] = []) throws -> ChildProcess {
         try ChildProcess(
-            try WatchProgram.path.get(), ["--socket=" + service.path, "--timeout=60"] + options,
+            try HelperProgram.watch.get(), ["--socket=" + service.path, "--timeout=60"] + options,
             environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
     }
 
     /// Returns when the watcher has done what logind has reported before.
     func settle() throws { try logind("settle", "\(#require(watch).processID)") }
-}
-
-/// The program keychain-watch, which is compiled once per test run, with Address Sanitizer.
-private enum WatchProgram {
-    struct CompilerFailure: Error {
-        let output: String
-    }
-
-    static let path = Result { try compile() }
-    private static let directory = Result { try TemporaryDirectory() }
-
-    private static func compile() throws -> String {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let program = try directory.get().path + "/keychain-watch"
-        let compiler = try ChildProcess.run(
-            "clang",
-            [
-                "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address", "-fno-omit-frame-pointer",
-                root.path + "/Helpers/keychain_watch.c", "-o", program, "-lsystemd",
-            ], environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"])
-        guard compiler.ending == .exited(0) else { throw CompilerFailure(output: compiler.output) }
-        return program
-    }
 }

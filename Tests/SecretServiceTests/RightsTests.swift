@@ -21,7 +21,7 @@ private final class SeparatedDesktop {
         case unverified
     }
 
-    /// The answers of the person who is asked, one after the other.
+    /// What the person answers to each question.
     enum Answer: String {
         case allow = "OK"
         case refuse = "ERR 83886194 Not confirmed"
@@ -160,7 +160,7 @@ struct RightsTests {
         #expect(desktop.questions.count == 0)
     }
 
-    @Test("Another program waits for the person, who is asked once, also after a restart")
+    @Test("The call of another program waits for the person; after an answer no further question is asked, also after a restart")
     func allowed() throws {
         let desktop = try SeparatedDesktop(.allow)
         try desktop.store(.system, "hers", attributes)
@@ -230,7 +230,7 @@ struct RightsTests {
         #expect(try desktop.lookup(.other, attributes) == "later" && desktop.lookup(.system, attributes) == "hers")
     }
 
-    @Test("A program that stores in the place of an item of every program owns it: another one may have stored it to read what comes")
+    @Test("A program owns the item of every program that it replaces: no other program reads the new secret")
     func plantedItem() throws {
         let desktop = try SeparatedDesktop(.refuse)
         try desktop.store(.unverified, "planted", attributes)

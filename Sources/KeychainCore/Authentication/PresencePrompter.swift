@@ -50,7 +50,7 @@ package protocol ConsentPrompter: Sendable {
 package struct ConsentQuestion: Hashable, Sendable {
     /// The name of the requesting program.
     package let requester: String
-    /// What it wants: "use the items of …".
+    /// What it wants: "read, change, and delete the items of …".
     package let purpose: String
     /// How long the person may take.
     package let timeoutSeconds: UInt32

@@ -61,8 +61,8 @@ final class Collection {
     /// Stores an item of an owner, in place of one with exactly these attributes if `replaces` is true.
     ///
     /// That is the oldest one of the owner, or else the oldest one of every program; without an owner, the oldest one. A superset of the attributes is
-    /// another item: one that was replaced would lose attributes of another program. An item of every program becomes that of the owner: another
-    /// program may have stored it first, to read what comes in its place.
+    /// another item: one that was replaced would lose attributes of another program. An item of every program becomes that of the owner, because
+    /// another program may have stored it to read the secret that replaces its own.
     func store(
         _ lookup: ItemLookup, label: String, _ secret: ItemSecret, replaces: Bool, owner: ItemOwner? = nil
     ) throws(KeychainFailure) -> (number: UInt64, isNew: Bool) {

@@ -55,7 +55,7 @@ struct ItemDescription: Sendable, Equatable {
     let number: UInt64
     var label: String
     var lookup: ItemLookup
-    /// Set when the item is stored, and never changed.
+    /// Set when the item is stored; one of every program gets the owner that replaces it.
     let owner: ItemOwner
 
     private static let version: UInt8 = 2
