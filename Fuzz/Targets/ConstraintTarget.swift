@@ -21,7 +21,7 @@ final class ConstraintTarget: FuzzTarget {
         let release = PresenceRelease(
             storeID: FixedKeys.storeID, publicKey: pair.publicKey, privateKey: try FixedKeys.secret(6), classKeys: NoKeys(), classes: [])
         keys = ConstraintKeys(
-            presence: release, applicationPassword: try Self.password(), biometry: try Self.biometry().release([.any, .currentSet]))
+            presence: release, applicationPassword: try Self.password(), biometry: try Self.biometry().release())
     }
 
     private static func keyPair() throws -> PresenceKeyPair { try PresenceKeyPair(privateKey: FixedKeys.secret(6)) }
