@@ -177,7 +177,7 @@ extension SecretServiceBridge {
 
     /// Ends the calls that have waited long enough, and asks about the next one.
     func endExpiredCalls() {
-        for call in consents.takeExpired(MonotonicClock.nowNanoseconds()) { performAgain(call, .none) }
+        for call in consents.takeExpired() { performAgain(call, .none) }
         askNext()
     }
 

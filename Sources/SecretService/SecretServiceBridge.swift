@@ -205,7 +205,7 @@ package final class SecretServiceBridge {
     }
 
     private var millisecondsUntilDue: Int64 {
-        guard let due = [readTime, consents.firstEndNanoseconds].compactMap(\.self).min() else { return -1 }
+        guard let due = [readTime, consents.nextEventNanoseconds].compactMap(\.self).min() else { return -1 }
         let now = MonotonicClock.nowNanoseconds()
         return due > now ? Int64((due - now) / 1_000_000) + 1 : 0
     }

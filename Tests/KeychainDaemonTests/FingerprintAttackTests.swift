@@ -147,9 +147,9 @@ struct FingerprintAttackTests {
             user.passcodeWasEntered()
             // There is no program.
             #expect(refusal() == .biometryNotAvailable)
-            time.advance(byNanoseconds: UserFingerprints.passcodeLifetimeNanoseconds - 1)
+            time.pass(nanoseconds: UserFingerprints.passcodeLifetimeNanoseconds - 1)
             #expect(refusal() == .biometryNotAvailable)
-            time.advance(byNanoseconds: 1)
+            time.pass(nanoseconds: 1)
             #expect(refusal() == .biometryLockedOut)
         }
     }
@@ -165,6 +165,36 @@ struct FingerprintAttackTests {
             #expect(throws: KeychainFailure(.notAvailable, "")) { try user.secret() }
             #expect(FileManager.default.contents(atPath: path) == Data([1, 2, 3]))
         }
+    }
+
+    // MARK: Scans
+
+    @Test("A reader that is not touched is released after the time of the prompt")
+    func deadline() throws {
+        let machine = try FingerprintMachine()
+        let reader = try DirectReader(machine)
+        let outcome = try reader.scan(timeoutSeconds: 1) {}
+        guard case .refused(let failure) = outcome else { return #expect(Bool(false), "\(outcome)") }
+        #expect(failure.refusal == .timedOut && failure.status == .interactionNotAllowed)
+        #expect(try machine.fprintd("state") == "free")
+    }
+
+    @Test("A match that waits in the queue when its scan is canceled does not count for the next scan")
+    func matchOfEarlierScan() throws {
+        let machine = try FingerprintMachine()
+        let reader = try DirectReader(machine)
+        let canceled = try reader.user.beginScan(timeoutSeconds: 60) { _ in }
+        #expect(try waitUntil { try machine.fprintd("state") == "verifying" })
+        try reader.withStoppedProgram {
+            try machine.fprintd("emit", "verify-match")
+            canceled.cancel()
+        }
+        let outcome = try reader.scan(timeoutSeconds: 60) {
+            #expect(try waitUntil { try machine.fprintd("state") == "verifying" })
+            try machine.fprintd("emit", "verify-disconnected")
+        }
+        guard case .refused(let failure) = outcome else { return #expect(Bool(false), "\(outcome)") }
+        #expect(failure.refusal == .biometryNotAvailable)
     }
 
     // MARK: Programs
@@ -218,9 +248,43 @@ struct FingerprintAttackTests {
     }
 }
 
-private final class ManualTime: ContinuousTime {
-    private let now = Mutex<UInt64>(1)
+/// The reader without the calls of keychaind, which look for it before each scan.
+private final class DirectReader {
+    let user: UserFingerprints
+    private let fingerprints: Fingerprints
+    private let directory: TemporaryDirectory
+    private let service: InProcessService
+    private let program: ChildProcess
 
-    func nowNanoseconds() -> UInt64 { now.withLock(\.self) }
-    func advance(byNanoseconds nanoseconds: UInt64) { now.withLock { $0 += nanoseconds } }
+    init(_ machine: FingerprintMachine) throws {
+        directory = try TemporaryDirectory()
+        fingerprints = Fingerprints(secretsIn: directory.path, PrintDigests(path: directory.path + "/none"))
+        service = try InProcessService(keychainsIn: directory.path, fingerprints: fingerprints)
+        program = try machine.makeProgram(socketPath: service.path)
+        user = fingerprints.user(geteuid())
+        user.passcodeWasEntered()
+        waitUntil { user.availability().failure == nil }
+    }
+
+    deinit { program.send(signal: SIGKILL) }
+
+    /// Scans a finger, and returns how that ends.
+    func scan(timeoutSeconds: UInt32, _ react: () throws -> Void) throws -> BiometricScanOutcome {
+        let outcome = Mutex<BiometricScanOutcome?>(nil)
+        let scan = try user.beginScan(timeoutSeconds: timeoutSeconds) { ended in outcome.withLock { $0 = ended } }
+        defer { scan.cancel() }
+        try react()
+        waitUntil { outcome.withLock { $0 != nil } }
+        let ended = outcome.withLock { $0 }
+        return try #require(ended)
+    }
+
+    /// Stops the program while `body` runs, so that it finds all that happens then at once.
+    func withStoppedProgram(_ body: () throws -> Void) throws {
+        program.send(signal: SIGSTOP)
+        defer { program.send(signal: SIGCONT) }
+        let path = "/proc/\(program.processID)/stat"
+        try #require(waitUntil { (try? String(contentsOfFile: path, encoding: .utf8))?.contains(") T ") == true })
+        try body()
+    }
 }

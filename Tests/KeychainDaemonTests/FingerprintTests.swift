@@ -140,6 +140,23 @@ struct FingerprintTests {
         #expect(try machine.read("any") == "12345")
     }
 
+    @Test(
+        "A session that is remote, in the background, of a greeter, or without a seat, is not in front of the machine",
+        arguments: ["remote", "background", "greeter", "nowhere"])
+    func otherSession(place: String) throws {
+        let machine = try FingerprintMachine()
+        try machine.add("safe", .biometryAny)
+        try machine.add("presence", .userPresence)
+        try machine.logind("place", "c1", place)
+        #expect(machine.canAuthenticate() == .biometryNotAvailable)
+        #expect(machine.refusal("safe") == .biometryNotAvailable)
+        machine.person.then { _ in .type(FingerprintMachine.passcode) }
+        #expect(try machine.read("presence") == "12345")
+        #expect(machine.person.questions.map(\.secret) == [.passcode])
+        try machine.logind("place", "c1", "desk")
+        #expect(machine.canAuthenticate() == nil)
+    }
+
     @Test("Without a session in front of the machine, without fprintd, or without its permission there is no biometry")
     func unavailable() throws {
         let machine = try FingerprintMachine()
@@ -247,9 +264,13 @@ final class FingerprintMachine: @unchecked Sendable {
 
     deinit { person.leave() }
 
+    /// keychain-fingerprint, for a keychaind at this path.
+    func makeProgram(socketPath: String) throws -> ChildProcess {
+        try ChildProcess(try HelperProgram.fingerprint.get(), ["--socket=" + socketPath], environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
+    }
+
     func startProgram() throws {
-        program = try ChildProcess(
-            try HelperProgram.fingerprint.get(), ["--socket=" + service.path], environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
+        program = try makeProgram(socketPath: service.path)
         // keychaind knows the program when it can be asked.
         try #require(waitUntil { (try? self.client().biometryStatus().hasReader) == true })
     }

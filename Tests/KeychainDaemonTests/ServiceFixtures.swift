@@ -31,13 +31,14 @@ final class InProcessService: Sendable {
     }
 
     /// With the keychains of all users in a directory.
-    convenience init(keychainsIn directory: String, handoverTimeoutSeconds: UInt32 = 60) throws {
+    convenience init(keychainsIn directory: String, handoverTimeoutSeconds: UInt32 = 60, fingerprints: Fingerprints? = nil) throws {
         let keychains = UserKeychains(in: directory)
         try self.init(
             SharedServices(
                 beginUse: { user, storeID throws(KeychainFailure) in try keychains.beginUse(ofUser: user, storeID: storeID) },
                 endUse: { keychains.endUse(ofUser: $0) },
                 identify: { _, declared in IdentifiedProgram(identity: .anyProgram, entitlements: declared) }, keychains: keychains,
+                sessions: SessionWatch(keychains, watcher: "root", timeoutSeconds: 60), fingerprints: fingerprints,
                 handoverTimeoutSeconds: handoverTimeoutSeconds))
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import KeychainCore
 import Synchronization
 
 /// Polls a condition until it holds, and returns whether it held before the deadline.
@@ -16,6 +17,22 @@ package func waitUntil(withinSeconds seconds: Double = 60, _ condition: () throw
         pauseMicroseconds = min(2 * pauseMicroseconds, 50_000)
     }
     return true
+}
+
+/// A clock that stands still until a test advances it.
+package final class ManualTime: ContinuousTime {
+    private let now = Atomic<UInt64>(1_000_000_000_000)
+
+    package init() {}
+
+    package func nowNanoseconds() -> UInt64 { now.load(ordering: .sequentiallyConsistent) }
+
+    package func pass(nanoseconds: UInt64) { now.add(nanoseconds, ordering: .sequentiallyConsistent) }
+
+    package func pass(seconds: Double) { pass(nanoseconds: UInt64(seconds * 1e9)) }
+
+    /// Moves the clock back, as seen by a thread that read the time and was then delayed.
+    package func turnBack(seconds: Double) { now.subtract(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent) }
 }
 
 /// Runs each body on a thread of its own, all at once, and returns their results in no particular order.

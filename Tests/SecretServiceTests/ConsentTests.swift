@@ -16,78 +16,146 @@ import Testing
 private final class Person: ConsentPrompter, Sendable {
     let canAsk: Bool
     private let questions = Mutex<[ConsentQuestion]>([])
-    private let interruption = Mutex<FileDescriptor?>(nil)
+    private let dialog = Mutex<(interruption: FileDescriptor, end: DialogEnd)?>(nil)
+
+    private final class DialogEnd: Sendable {
+        let wakeup: WakeupDescriptor
+
+        init() throws(Errno) { wakeup = try WakeupDescriptor() }
+    }
 
     init(canAsk: Bool = true) { self.canAsk = canAsk }
 
     var asked: [ConsentQuestion] { questions.withLock(\.self) }
 
     func prompter(_ descriptor: FileDescriptor) -> any ConsentPrompter {
-        interruption.withLock { $0 = descriptor }
+        dialog.withLock { dialog in dialog = (try? DialogEnd()).map { (descriptor, $0) } }
         return self
     }
 
+    /// Closes the dialog without an answer.
+    func closeDialog() { dialog.withLock { $0?.end.wakeup.set() } }
+
     func requestConsent(_ question: ConsentQuestion) throws(PresenceRefusal) {
         questions.withLock { $0.append(question) }
-        let descriptor = interruption.withLock(\.self)
+        guard let (interruption, end) = dialog.withLock(\.self) else { return }
         // Until the dialog is ended.
-        guard let descriptor, (try? FileDescriptor.wait(for: [descriptor], until: .after(seconds: 60)).isEmpty) == false else { return }
+        let descriptors = [interruption, end.wakeup.descriptor]
+        guard (try? FileDescriptor.wait(for: descriptors, until: .after(seconds: 60)).isEmpty) == false else { return }
         throw .timedOut
     }
 }
 
 @Suite("Calls that wait for a person", .blocking)
 struct ConsentTests {
-    private func request(_ connection: String = ":1.1", _ owner: String = "program:/usr/bin/a") -> ConsentRequest {
+    private let time = ManualTime()
+
+    private func request(
+        _ connection: String = ":1.1", _ owner: String = "program:/usr/bin/a", by program: String? = nil
+    ) -> ConsentRequest {
         ConsentRequest(
-            caller: Caller(connection: connection, process: 7, title: "tool", program: nil), owner: ItemOwner(owner), label: "Mail")
+            caller: Caller(connection: connection, process: 7, title: "tool", program: program), owner: ItemOwner(owner), label: "Mail")
     }
 
-    @Test("One dialog is shown at a time, for all calls of a program about an owner, and ends with the last one")
-    func oneDialog() throws {
-        let person = Person()
-        let inbox = try Inbox()
-        let consents = Consents<Int>(inbox) { person.prompter($0) }
-        try consents.hold(1, request(), endNanoseconds: 100)
-        try consents.hold(2, request(), endNanoseconds: 200)
-        try consents.hold(3, request(":1.2"), endNanoseconds: 300)
-        #expect(waitUntil { person.asked.count == 1 })
-        #expect(person.asked.first?.purpose == "read, change, and delete the items of /usr/bin/a, such as \"Mail\"")
-        #expect(person.asked.first?.requester == "An unverified program (tool, process 7)")
-        #expect(consents.firstEndNanoseconds == 100)
-        #expect(consents.takeExpired(99).isEmpty && consents.takeExpired(100).map(\.message) == [1])
-        #expect(consents.askNext().isEmpty && person.asked.count == 1)
-        consents.removeAll(of: ":1.1")
-        // The dialog of the program that has left the bus is withdrawn, which answers nothing.
+    private func consents(_ person: Person, _ inbox: Inbox? = nil) throws -> Consents<Int> {
+        Consents<Int>(try inbox ?? Inbox(), nowNanoseconds: { [time] in time.nowNanoseconds() }, prompter: { person.prompter($0) })
+    }
+
+    /// The number of the dialog that has ended without an answer.
+    private func endedDialog(_ inbox: Inbox) throws -> Int {
         var events: [Inbox.Event] = []
         #expect(
             waitUntil {
                 events += inbox.take()
                 return !events.isEmpty
             })
-        guard case .answered(let dialog, nil)? = events.first else { return #expect(Bool(false), "\(events)") }
-        #expect(consents.takeAnswered(dialog) == nil)
+        guard case .answered(let dialog, nil)? = events.first else { throw KeychainFailure(.internal, "\(events)") }
+        return dialog
+    }
+
+    @Test("One dialog is shown at a time, for all calls of a program about an owner, and ends with the last one")
+    func oneDialog() throws {
+        let person = Person()
+        let inbox = try Inbox()
+        let consents = try consents(person, inbox)
+        let start = time.nowNanoseconds()
+        try consents.hold(1, request(), endNanoseconds: start + 100)
+        try consents.hold(2, request(), endNanoseconds: start + 200)
+        try consents.hold(3, request(":1.2"), endNanoseconds: .max)
+        #expect(waitUntil { person.asked.count == 1 })
+        #expect(person.asked.first?.purpose == "read, change, and delete the items of /usr/bin/a, such as \"Mail\"")
+        #expect(person.asked.first?.requester == "An unverified program (tool, process 7)")
+        #expect(consents.nextEventNanoseconds == start + 100)
+        time.pass(nanoseconds: 99)
+        #expect(consents.takeExpired().isEmpty)
+        time.pass(nanoseconds: 1)
+        #expect(consents.takeExpired().map(\.message) == [1])
+        #expect(consents.askNext().isEmpty && person.asked.count == 1)
+        consents.removeAll(of: ":1.1")
+        // The dialog of the program that has left the bus is withdrawn, which answers nothing.
+        #expect(try consents.takeAnswered(endedDialog(inbox)) == nil)
+        time.pass(nanoseconds: Consents<Int>.pauseNanoseconds)
         #expect(consents.askNext().isEmpty && waitUntil { person.asked.count == 2 })
-        #expect(consents.takeExpired(300).map(\.message) == [3] && consents.firstEndNanoseconds == nil)
+        consents.removeAll(of: ":1.2")
+        #expect(consents.nextEventNanoseconds == nil)
+    }
+
+    @Test("A moment passes before the next dialog, which a second click for the former one would answer")
+    func pause() throws {
+        let person = Person()
+        let inbox = try Inbox()
+        let consents = try consents(person, inbox)
+        try consents.hold(1, request(), endNanoseconds: .max)
+        consents.removeAll(of: ":1.1")
+        _ = try endedDialog(inbox)
+        try consents.hold(2, request(":1.2"), endNanoseconds: .max)
+        time.pass(nanoseconds: Consents<Int>.pauseNanoseconds - 1)
+        #expect(consents.askNext().isEmpty && person.asked.count == 1)
+        #expect(consents.nextEventNanoseconds == time.nowNanoseconds() + 1)
+        time.pass(nanoseconds: 1)
+        #expect(consents.askNext().isEmpty && waitUntil { person.asked.count == 2 })
+        #expect(consents.nextEventNanoseconds == .max)
+        consents.removeAll(of: ":1.2")
+    }
+
+    @Test("A program that asks for the items of many others does not keep another program waiting")
+    func turns() throws {
+        let person = Person()
+        let inbox = try Inbox()
+        let consents = try consents(person, inbox)
+        let programs = [":1.1": "program:/usr/bin/many", ":1.2": nil, ":1.3": nil]
+        for (connection, owner) in [(":1.1", "a"), (":1.1", "b"), (":1.1", "c"), (":1.2", "d"), (":1.3", "e")] {
+            try consents.hold(0, request(connection, "program:/usr/bin/\(owner)", by: programs[connection] ?? nil), endNanoseconds: .max)
+        }
+        for count in 1...5 {
+            #expect(waitUntil { person.asked.count == count })
+            person.closeDialog()
+            #expect(try consents.takeAnswered(endedDialog(inbox))?.calls.count == 1)
+            time.pass(nanoseconds: Consents<Int>.pauseNanoseconds)
+            #expect(consents.askNext().isEmpty)
+        }
+        // The programs that cannot be told apart share their turns.
+        #expect(person.asked.map { $0.purpose.split(separator: "/").last?.first } == ["a", "d", "b", "e", "c"])
     }
 
     @Test("Without a display no call waits")
     func noDisplay() throws {
-        let consents = Consents<Int>(try Inbox()) { Person(canAsk: false).prompter($0) }
-        #expect(throws: BusError.isForeign) { try consents.hold(1, request(), endNanoseconds: 100) }
-        #expect(consents.firstEndNanoseconds == nil)
+        let consents = try consents(Person(canAsk: false))
+        #expect(throws: BusError.isForeign) { try consents.hold(1, request(), endNanoseconds: .max) }
+        #expect(consents.nextEventNanoseconds == nil)
     }
 
     @Test("A program that lets calls wait in a loop reaches a limit, and others do not")
     func limit() throws {
-        let person = Person()
-        let consents = Consents<Int>(try Inbox()) { person.prompter($0) }
-        for number in 0..<ConsentRequest.limitForConnection { try consents.hold(number, request(), endNanoseconds: 100) }
+        let consents = try consents(Person())
+        let end = time.nowNanoseconds() + 100
+        for number in 0..<ConsentRequest.limitForConnection { try consents.hold(number, request(), endNanoseconds: end) }
         #expect(throws: BusError.limitsExceeded("too many calls wait for a person")) {
-            try consents.hold(0, request(), endNanoseconds: 100)
+            try consents.hold(0, request(), endNanoseconds: end)
         }
-        try consents.hold(0, request(":1.2"), endNanoseconds: 100)
-        #expect(consents.takeExpired(100).count == ConsentRequest.limitForConnection + 1)
+        try consents.hold(0, request(":1.2"), endNanoseconds: end)
+        time.pass(nanoseconds: 100)
+        #expect(consents.takeExpired().count == ConsentRequest.limitForConnection + 1)
     }
 }
 

@@ -10,6 +10,9 @@ struct ConsentRequest: Sendable {
     /// The label of one of the items.
     let label: String
 
+    /// The program, or all those that cannot be told apart.
+    fileprivate var program: ItemOwner { caller.identity ?? .everyProgram }
+
     fileprivate func isSame(as other: ConsentRequest) -> Bool {
         caller.connection == other.caller.connection && owner == other.owner
     }
@@ -26,7 +29,8 @@ struct ConsentRequest: Sendable {
 
 /// The calls whose replies wait until a person has allowed or refused them.
 ///
-/// One dialog is shown at a time. It ends with the calls that it is for.
+/// One dialog is shown at a time. It ends with the calls that it is for. Programs take turns, so that one which asks for the items of many
+/// others keeps no other one waiting.
 final class Consents<Message> {
     /// A call that waits.
     struct HeldCall {
@@ -55,11 +59,24 @@ final class Consents<Message> {
     private let prompter: @Sendable (FileDescriptor) -> any ConsentPrompter
     private let inbox: Inbox
     private var calls: [HeldCall] = []
-    private var dialog: Dialog?
+    private var dialog: Dialog? {
+        didSet { if dialog == nil { pauseEndNanoseconds = nowNanoseconds() + Self.pauseNanoseconds } }
+    }
     private var lastNumber = 0
+    /// The numbers of the last dialogs of programs.
+    private var lastNumbers: [ItemOwner: Int] = [:]
+    private let nowNanoseconds: () -> UInt64
+    private var pauseEndNanoseconds: UInt64 = 0
 
-    init(_ inbox: Inbox, prompter: @escaping @Sendable (FileDescriptor) -> any ConsentPrompter) {
+    /// How long no dialog is shown after another one: a second click that was meant for that one must not answer the next.
+    static var pauseNanoseconds: UInt64 { 1_000_000_000 }
+
+    init(
+        _ inbox: Inbox, nowNanoseconds: @escaping () -> UInt64 = MonotonicClock.nowNanoseconds,
+        prompter: @escaping @Sendable (FileDescriptor) -> any ConsentPrompter
+    ) {
         self.inbox = inbox
+        self.nowNanoseconds = nowNanoseconds
         self.prompter = prompter
     }
 
@@ -72,16 +89,24 @@ final class Consents<Message> {
             throw .limitsExceeded("too many calls wait for a person")
         }
         calls.append(HeldCall(message: message, question: question, endNanoseconds: endNanoseconds))
-        guard dialog == nil, !startDialog() else { return }
+        guard dialog == nil, !isPausing, !startDialog() else { return }
         calls.removeLast()
         throw .isForeign
     }
 
-    /// When the first call has waited long enough; nil if none waits.
-    var firstEndNanoseconds: UInt64? { calls.map(\.endNanoseconds).min() }
+    private var isPausing: Bool { nowNanoseconds() < pauseEndNanoseconds }
+
+    /// When `takeExpired` and `askNext` have something to do; nil if no call waits.
+    var nextEventNanoseconds: UInt64? {
+        guard let end = calls.map(\.endNanoseconds).min() else { return nil }
+        return dialog == nil ? min(end, pauseEndNanoseconds) : end
+    }
 
     /// Returns the calls that have waited long enough, which do not wait any more.
-    func takeExpired(_ nowNanoseconds: UInt64) -> [HeldCall] { take { $0.endNanoseconds <= nowNanoseconds } }
+    func takeExpired() -> [HeldCall] {
+        let now = nowNanoseconds()
+        return take { $0.endNanoseconds <= now }
+    }
 
     /// Returns the calls that a dialog was about; nil for a dialog that was ended because no call needed it.
     func takeAnswered(_ number: Int) -> (question: ConsentRequest, calls: [HeldCall])? {
@@ -92,11 +117,11 @@ final class Consents<Message> {
 
     func removeAll(of connection: String) { _ = take { $0.question.caller.connection == connection } }
 
-    /// Asks about the first call that waits, if no dialog is shown.
+    /// Asks about a call that waits, if no dialog is shown, or was a moment ago.
     ///
     /// Returns the calls for which none can be shown.
     func askNext() -> [HeldCall] {
-        guard dialog == nil, !calls.isEmpty, !startDialog() else { return [] }
+        guard dialog == nil, !calls.isEmpty, !isPausing, !startDialog() else { return [] }
         return take { _ in true }
     }
 
@@ -110,11 +135,17 @@ final class Consents<Message> {
         return taken
     }
 
+    /// The first call of the program whose last dialog is the oldest one.
+    private var nextQuestion: ConsentRequest? {
+        calls.min { (lastNumbers[$0.question.program] ?? 0) < (lastNumbers[$1.question.program] ?? 0) }?.question
+    }
+
     private func startDialog() -> Bool {
-        guard let question = calls.first?.question, let dialog = try? Dialog(question, lastNumber + 1) else { return false }
+        guard let question = nextQuestion, let dialog = try? Dialog(question, lastNumber + 1) else { return false }
         let prompter = prompter(dialog.descriptor)
         guard prompter.canAsk else { return false }
         lastNumber = dialog.number
+        lastNumbers[question.program] = dialog.number
         let inbox = inbox
         let item = question.label.isEmpty ? "" : ", such as \"\(question.label)\""
         let text = ConsentQuestion(

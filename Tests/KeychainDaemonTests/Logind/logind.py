@@ -8,6 +8,8 @@ Starts both, prints the address of the bus, and performs a command for each line
 
     add SESSION USER TYPE     a session of a user by number, of the type wayland or tty
     remove SESSION
+    place SESSION desk|remote|background|greeter|nowhere
+                              what the session is: one in front of the machine, or each other kind
     locked SESSION true|false
     idle SESSION SECONDS      idle since then
     lock SESSION              asks it to lock
@@ -102,6 +104,12 @@ try:
             manager.AddSession(arguments[0], "seat0", dbus.UInt32(int(arguments[1])), "person", True, dbus_interface=MOCK)
             update({"Type": arguments[2]})
             manager.EmitSignal(MANAGER, "SessionNew", "so", [arguments[0], dbus.ObjectPath(path)], dbus_interface=MOCK)
+        elif command == "place":
+            place = arguments[1]
+            update({"Remote": place == "remote", "Active": place != "background", "Class": "greeter" if place == "greeter" else "user"})
+            seat = ("", dbus.ObjectPath("/")) if place == "nowhere" else ("seat0", dbus.ObjectPath(ROOT + "/seat/seat0"))
+            bus.get_object(LOGIND, path).Set(
+                SESSION, "Seat", dbus.Struct(seat, signature="so"), dbus_interface="org.freedesktop.DBus.Properties")
         elif command == "remove":
             manager.RemoveObject(path, dbus_interface=MOCK)
             manager.EmitSignal(MANAGER, "SessionRemoved", "so", [arguments[0], dbus.ObjectPath(path)], dbus_interface=MOCK)

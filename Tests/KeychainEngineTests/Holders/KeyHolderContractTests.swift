@@ -108,22 +108,6 @@ final class ManualEpoch: Sendable {
     }
 }
 
-/// A clock that stands still until a test advances it.
-final class ManualTime: ContinuousTime {
-    private let now = Atomic<UInt64>(1_000_000_000_000)
-
-    func nowNanoseconds() -> UInt64 { now.load(ordering: .sequentiallyConsistent) }
-
-    func pass(seconds: Double) {
-        now.add(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
-    }
-
-    /// Moves the clock back, as seen by a thread that read the time and was then delayed.
-    func turnBack(seconds: Double) {
-        now.subtract(UInt64(seconds * 1e9), ordering: .sequentiallyConsistent)
-    }
-}
-
 @Suite("Both key holders satisfy the contract of key holders")
 struct KeyHolderContractTests {
     private func memorySubject(_ fault: BrokenKeyHolder.Fault?? = nil) -> KeyHolderContract.Subject {

@@ -9,13 +9,6 @@ import Testing
 /// An agent works on its own, so its work must not keep a keychain unlocked that its person has left.
 @Suite("Automatic locking beside an agent")
 struct AgentUseTests {
-    private final class ManualTime: ContinuousTime {
-        private let seconds = Mutex<UInt64>(1_000)
-
-        func nowNanoseconds() -> UInt64 { seconds.withLock { $0 } * 1_000_000_000 }
-        func advance(seconds count: UInt64) { seconds.withLock { $0 += count } }
-    }
-
     @Test("What an agent sends and receives does not postpone the lock, and what a program reads does", arguments: [false, true])
     func lock(isItemRead: Bool) async throws {
         let time = ManualTime()
@@ -28,12 +21,12 @@ struct AgentUseTests {
         try other.put("own", "1", .whenUnlocked)
         try await other.join(one, as: "eagle-5")
         try other.keychain.set("swordfish", autoLock: .after(seconds: 600))
-        time.advance(seconds: 400)
+        time.pass(seconds: 400)
         try one.put("received", "2", .whenUnlocked)
         for machine in [one, other, one, other] { try await SyncAgent(machine.keychain, on: storage).runUntilQuiet() }
         #expect(try one.secret("own") == "1")
         if isItemRead { #expect(try other.secret("received") == "2") }
-        time.advance(seconds: 400)
+        time.pass(seconds: 400)
         #expect(try other.keychain.sessionStatus().state == (isItemRead ? .unlocked : .locked))
     }
 }
