@@ -8,8 +8,8 @@ usage() {
 Scripts/desktop-real.sh [OPTIONS] [PROGRAM ...]
 
 Starts a private message bus with keychain-secret-service, with an encrypted keychain of its own, and lets each program use it: secret-tool, gdbus,
-python (SecretStorage and keyring), git (its helper for libsecret), portal (xdg-desktop-portal, for a program in a sandbox), and seahorse. Without
-names, all of them. The products of a build with the package trait SecretService have to exist:
+python (SecretStorage and keyring), git (its helper for libsecret), gio (a server that it mounts with a password of the keyring), portal
+(xdg-desktop-portal, for a program in a sandbox), and seahorse. Without names, all of them. The products of a build with the package trait SecretService have to exist:
 
     Scripts/test.sh --traits TPM,Configuration,Etcd,SecretService --scratch-path .build/with-traits -- --filter '^SecretServiceTests'
 
@@ -173,6 +173,79 @@ use_git() {
     check "finds nothing any more" not answer "username=ada password=second "
 }
 
+missing_gio() {
+    local packages=()
+    [ -x /usr/libexec/gvfsd ] && [ -x /usr/libexec/gvfsd-ftp ] || packages+=(gvfs-backends)
+    command -v gio >/dev/null || packages+=(libglib2.0-bin)
+    /usr/bin/python3 -c 'import gi' 2>/dev/null || packages+=(python3-gi)
+    /usr/bin/python3 -c 'import pyftpdlib' 2>/dev/null || packages+=(python3-pyftpdlib)
+    echo "${packages[@]}"
+}
+# `gio mount` reads passwords of the keyring, and cannot be told to store one. A file manager is, by a checkbox; the second program is one.
+use_gio() {
+    local port server
+    mkdir "$root/served"
+    echo hello >"$root/served/letter"
+    cat >"$root/server.py" <<'PYTHON'
+import sys
+from pyftpdlib.authorizers import AuthenticationFailed, DummyAuthorizer
+from pyftpdlib.handlers import FTPHandler
+from pyftpdlib.servers import FTPServer
+class Authorizer(DummyAuthorizer):
+    def validate_authentication(self, user, password, handler):
+        if password != open(sys.argv[2]).read(): raise AuthenticationFailed
+FTPHandler.authorizer = Authorizer()
+FTPHandler.authorizer.add_user('ada', '', sys.argv[1])
+server = FTPServer(('127.0.0.1', 0), FTPHandler)
+print(server.address[1], flush=True)
+server.serve_forever()
+PYTHON
+    cat >"$root/mount.py" <<'PYTHON'
+import sys
+from gi.repository import Gio, GLib
+def answer(operation, message, user, domain, flags):
+    operation.set_username('ada')
+    operation.set_password(open(sys.argv[2]).read())
+    operation.set_password_save(Gio.PasswordSave.PERMANENTLY)
+    operation.reply(Gio.MountOperationResult.HANDLED)
+def mounted(file, result):
+    file.mount_enclosing_volume_finish(result)
+    loop.quit()
+loop, operation = GLib.MainLoop(), Gio.MountOperation()
+operation.connect('ask-password', answer)
+Gio.File.new_for_uri(sys.argv[1]).mount_enclosing_volume(Gio.MountMountFlags.NONE, operation, None, mounted)
+GLib.timeout_add_seconds(30, lambda: sys.exit('no answer'))
+loop.run()
+PYTHON
+    printf 'first=grün' >"$root/password"
+    /usr/bin/python3 "$root/server.py" "$root/served" "$root/password" >"$root/port" 2>"$root/server.log" &
+    children+=($!)
+    GIO_USE_VFS=local /usr/libexec/gvfsd --no-fuse >"$root/gvfsd.log" 2>&1 &
+    children+=($!)
+    wait_for test -s "$root/port"
+    port=$(cat "$root/port")
+    server=ftp://ada@127.0.0.1:$port/
+    has_mounts() { call org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner org.gtk.vfs.Daemon | grep true; }
+    wait_for has_mounts
+    stores() { timeout 40 /usr/bin/python3 "$root/mount.py" "$server" "$root/password"; }
+    mounts() { timeout 40 gio mount "$server" </dev/null && is "$(gio cat "${server}letter")" hello; }
+    unmounts() { gio mount -u "$server"; }
+    search() { secret-tool search --all server 127.0.0.1 protocol ftp port "$port" 2>&1 | grep -F "$1"; }
+    check "a mount stores the password" stores
+    check "a search finds it with the user's name" search 'attribute.user = ada'
+    check "unmounts" unmounts
+    check "gio searches, reads, and mounts without a question" mounts
+    check "unmounts" unmounts
+    printf second >"$root/password"
+    check "does not mount with a password that is wrong now" not mounts
+    check "another mount replaces the password" stores
+    check "unmounts" unmounts
+    check "gio mounts with the one that has replaced it" mounts
+    check "unmounts" unmounts
+    check "the password is deleted" secret-tool clear server 127.0.0.1 protocol ftp port "$port"
+    check "gio finds none any more" not mounts
+}
+
 missing_portal() {
     local packages=()
     [ -x /usr/libexec/xdg-desktop-portal ] || packages+=(xdg-desktop-portal)
@@ -276,7 +349,7 @@ use_seahorse() {
     unset DISPLAY
 }
 
-all=(secret-tool gdbus python git portal seahorse)
+all=(secret-tool gdbus python git gio portal seahorse)
 not_run=()
 for program in "${programs[@]:-${all[@]}}"; do
     function=${program//-/_}

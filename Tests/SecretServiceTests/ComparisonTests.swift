@@ -257,6 +257,39 @@ private let probes: [Probe] = [
     Probe("closing a session of another program") { client in
         try outcome(try client.another(), client.session, .session, "Close")
     },
+    Probe("replacement among several items of equal attributes") { client in
+        let attributes = ["probe": "several equal"]
+        let items = try (0..<2).map { try client.createItem(attributes, "\($0)") }
+        let other = try client.createItem(["probe": "several equal", "k": "1"], "other")
+        let replaced = try client.createItem(attributes, "new", replaces: true)
+        return "\(items.contains(replaced)) \(try client.search(attributes).unlocked.count) \(try client.secret(of: other).text)"
+    },
+    Probe("search without attributes") { client in
+        let item = try client.createItem(["probe": "search for all"], "s")
+        return "\(try client.search([:]).unlocked.contains(item)) \(try client.search([:], in: Desktop.login).contains(item))"
+    },
+    Probe("search by the generic type", differs: "GNOME Keyring gives an item this type only when it reads its file again") { client in
+        // In memory, where it never does.
+        let item = try client.createItem(["probe": "generic"], "s", in: memory)
+        return "\(try client.search(["probe": "generic", "xdg:schema": "org.freedesktop.Secret.Generic"]).unlocked == [item])"
+    },
+    Probe("public key with a leading zero") { client in
+        let key = DBusValue.variant(signature: "ay", .bytes([0] + Array(repeating: 2, count: 128)))
+        let reply = try outcome(client, Desktop.root, .service, "OpenSession", [.text(Desktop.agreement), key], "sv")
+        return reply.contains("Error") ? reply : "accepted"
+    },
+    Probe("unlocking an item and something unknown") { client in
+        let item = try client.createItem(["probe": "unlocked together"], "s")
+        let paths = DBusValue.list([.text(item), .text("\(Desktop.root)/collection/none")])
+        return try outcome(client, Desktop.root, .service, "Unlock", [paths], "ao")
+    },
+    Probe("secret of a collection") { try outcome($0, Desktop.login, .item, "GetSecret", [.text($0.session)], "o") },
+    Probe("label of a new item, of another type") { client in
+        let label = DBusValue.list([.text("org.freedesktop.Secret.Item.Label"), .variant(signature: "b", .number(1))])
+        return try outcome(
+            client, Desktop.login, .collection, "CreateItem",
+            [.list([label]), client.secret([1]), .number(0)], SecretClient.itemSignature)
+    },
     Probe("deleting the collection in memory", differs: "it always exists") {
         try outcome($0, memory, .collection, "Delete")
     },
@@ -314,6 +347,12 @@ private let lockedProbes: [Probe] = [
         try client.connection.subscribe(path: prompt, interface: SecretClient.Interface.prompt.rawValue, "Completed")
         let reply = try outcome(client, prompt, .prompt, "Dismiss")
         return "\(reply) \(try client.completion())"
+    },
+    Probe("dismissing a prompt of another program") { client in
+        try outcome(try client.another(), try client.unlock([Desktop.login]).prompt, .prompt, "Dismiss")
+    },
+    Probe("showing a prompt of another program") { client in
+        try outcome(try client.another(), try client.unlock([Desktop.login]).prompt, .prompt, "Prompt", [.text("")], "s")
     },
     Probe("the collection in memory while the other one is locked") { client in
         let item = try client.createItem(["in": "memory"], "s", in: memory)
