@@ -166,8 +166,8 @@ struct ConstraintOpening {
     }
 
     private func biometryKey(_ sealedKey: [UInt8], _ kind: BiometryKind) throws(KeychainFailure) -> SharedSecretBytes {
-        guard let released = keys.biometry?.key(kind) else { throw .authenticationRequired(AuthenticationNeeds(biometry: [kind])) }
-        guard let key = try SealedBox.open(sealedKey, with: released.secret, .biometry, storeID: storeID) else {
+        guard let released = keys.biometry else { throw .authenticationRequired(AuthenticationNeeds(biometry: [kind])) }
+        guard let key = try SealedBox.open(sealedKey, with: released.key(kind).secret, .biometry, storeID: storeID) else {
             // Not `.decode`: a damaged item may be overwritten.
             throw KeychainFailure(
                 .authFailed, "the item belongs to the biometric keys of another machine, or was altered", refusal: .notSatisfied)

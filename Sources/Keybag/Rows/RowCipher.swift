@@ -50,7 +50,7 @@ extension RowCipher {
     }
 
     package func seal(
-        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: AccessControl.Constraint?,
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: SealingConstraint?,
         with keys: ConstraintKeys, under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow {
         var header = header
@@ -58,13 +58,23 @@ extension RowCipher {
             header.constraints = nil
             return try seal(attributes, secret: secret, header: header, under: classKey, itemKey: SymmetricKey(size: .bits256))
         }
-        let sealing = ConstraintSealing(
-            storeID: storeID, presencePublicKey: presencePublicKey, applicationPassword: keys.applicationPassword,
-            applicationPasswordCost: applicationPasswordCost, enrollment: keys.enrollment)
-        let (rootKey, record) = try sealing.seal(constraint)
+        let (rootKey, record) = try rootKey(for: constraint, with: keys)
         header.constraints = record.encoded
         return try seal(
             attributes, secret: secret, header: header, rootKey: rootKey, under: classKey, itemKey: SymmetricKey(size: .bits256))
+    }
+
+    private func rootKey(
+        for constraint: SealingConstraint, with keys: ConstraintKeys
+    ) throws(KeychainFailure) -> (key: SharedSecretBytes, record: ConstraintRecord) {
+        switch constraint {
+        case .new(let constraint):
+            let sealing = ConstraintSealing(
+                storeID: storeID, presencePublicKey: presencePublicKey, applicationPassword: keys.applicationPassword,
+                applicationPasswordCost: applicationPasswordCost, enrollment: keys.enrollment)
+            return try sealing.seal(constraint)
+        case .former(let record): return (try ConstraintOpening(storeID: storeID, keys: keys).key(of: record), record)
+        }
     }
 
     /// Seals a row under a given item key, so that tests can compare with rows of another implementation.

@@ -48,18 +48,17 @@ package struct BiometricEnrollment: Hashable, Sendable {
 package final class BiometricRelease: Sendable {
     package let storeID: StoreID
     package let setID: BiometricSetID
-    /// Nil if the match was for the other key only.
-    package let anyKey: SharedSecretBytes?
-    package let currentSetKey: SharedSecretBytes?
+    package let anyKey: SharedSecretBytes
+    package let currentSetKey: SharedSecretBytes
 
-    package init(storeID: StoreID, setID: BiometricSetID, anyKey: SharedSecretBytes?, currentSetKey: SharedSecretBytes?) {
+    package init(storeID: StoreID, setID: BiometricSetID, anyKey: SharedSecretBytes, currentSetKey: SharedSecretBytes) {
         self.storeID = storeID
         self.setID = setID
         self.anyKey = anyKey
         self.currentSetKey = currentSetKey
     }
 
-    package func key(_ kind: BiometryKind) -> SharedSecretBytes? {
+    package func key(_ kind: BiometryKind) -> SharedSecretBytes {
         switch kind {
         case .any: anyKey
         case .currentSet: currentSetKey

@@ -183,12 +183,13 @@ extension SealedKeychain {
     /// Seals an item under the current class key of its accessibility and the keys of its constraint, and sets `sha1` in `attributes`.
     ///
     /// `lockEpoch` is the session of the write, or the store if the item is sealed before the write. `known` are the digests of the
-    /// attributes, if the caller has them.
+    /// attributes, if the caller has them. `former` is the row whose constraint, with its keys, the item keeps.
     ///
     /// Throws `.parameter` if the item is too large, and a failure with `needs` if the application password is missing.
     func seal(
         _ attributes: inout ItemAttributes, secret: Data?, reference: PersistentReference, control: AccessControl,
-        digests known: RowDigests? = nil, revision: Identifier128 = .random(), lockEpoch: any LockEpochReading
+        keepingConstraintOf former: RowHeader? = nil, digests known: RowDigests? = nil, revision: Identifier128 = .random(),
+        lockEpoch: any LockEpochReading
     ) throws(KeychainFailure) -> SealedRow {
         guard attributes.byteCount + (secret?.count ?? 0) <= Self.largestItemByteCount else {
             throw KeychainFailure(.parameter, "an item is larger than \(Self.largestItemByteCount >> 20) MiB")
@@ -208,10 +209,12 @@ extension SealedKeychain {
         let cipher = cipher
         let sealed = attributes
         let constraintKeys = constraintKeys
+        let record = former?.constraints.flatMap { ConstraintRecord(encoded: $0) }
+        let constraint = record.map(SealingConstraint.former) ?? control.constraint.map(SealingConstraint.new)
         let provider = provider(for: accessibility, generation, control.constraint, lockEpoch)
         return try provider.withClassKey(for: accessibility, generation: generation, lockEpoch: lockEpoch) {
             (key: borrowing ClassKey) throws(KeychainFailure) in
-            try cipher.seal(sealed, secret: secret, header: header, constraint: control.constraint, with: constraintKeys, under: key)
+            try cipher.seal(sealed, secret: secret, header: header, constraint: constraint, with: constraintKeys, under: key)
         }
     }
 

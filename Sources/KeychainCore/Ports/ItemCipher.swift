@@ -19,10 +19,11 @@ package protocol ItemCipher: Sendable {
     /// Seals attributes and secret under a random item key, wraps that under the keys of the constraint and then under the class key,
     /// and tags the row.
     ///
-    /// The row's header gets the encoded constraint. Throws `.authFailed` if the constraint can never be satisfied on this platform, and
-    /// a failure with `needs` if the application password is missing. Never requires user presence.
+    /// The row's header gets the encoded constraint. Throws `.authFailed` if a new constraint can never be satisfied on this platform, and
+    /// a failure with `needs` if its application password is missing; it never requires user presence. With the constraint of a former row,
+    /// throws the errors of `open`.
     func seal(
-        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: AccessControl.Constraint?, with keys: ConstraintKeys,
+        _ attributes: ItemAttributes, secret: Data?, header: RowHeader, constraint: SealingConstraint?, with keys: ConstraintKeys,
         under classKey: borrowing ClassKey
     ) throws(KeychainFailure) -> SealedRow
 
@@ -63,6 +64,14 @@ extension ItemCipher {
     ) throws(KeychainFailure) -> OpenedRow {
         try open(row, includingSecret: includingSecret, keeping: .all, with: keys, under: classKey)
     }
+}
+
+/// The constraint of a row that is sealed.
+package enum SealingConstraint: Sendable {
+    /// With new keys.
+    case new(AccessControl.Constraint)
+    /// That of the row which is replaced: what opened the former row opens this one, and nothing else does.
+    case former(ConstraintRecord)
 }
 
 /// The opened content of a row.

@@ -17,8 +17,13 @@ extension LocalKeychain {
             return BiometryStatus()
         }
         var status = BiometryStatus(biometry.availability())
-        if let digest = status.domainState {
+        guard let digest = status.domainState else { return status }
+        do throws(KeychainFailure) {
             status.domainState = try BiometricKeys.state(of: digest, under: biometry.secret().secret, storeID: storeID())
+        } catch {
+            // Before the first item there is a reader, and no keychain whose state it is.
+            guard error.status == .itemNotFound else { throw error }
+            status.domainState = nil
         }
         return status
     }
@@ -79,8 +84,33 @@ extension LocalKeychain {
         } catch {
             // The passcode remains for items that it opens too.
             guard constraint.isSatisfiable else { throw error }
-            // Before the first item there is no store, and nothing to note.
-            if error.status != .itemNotFound { context.note(nil, of: try storeID()) }
+            try noteLastEnrollment(in: context)
+        }
+    }
+
+    /// Prepares an update that may replace an item without reading it, and so seals its access control again.
+    func prepareReplacing(_ authentication: inout Authentication) throws(KeychainFailure) {
+        guard biometry != nil, !authentication.mayAsk else { return }
+        let context = authentication.context ?? AuthenticationContext(callScoped: true)
+        guard !context.isInvalidated else { throw Self.invalidatedContext }
+        authentication.context = context
+        try noteLastEnrollment(in: context)
+    }
+
+    /// Notes the fingers that were enrolled at the last look, so that a finger opens an item also if the reader was in use, or the person was
+    /// elsewhere, when the item was stored.
+    private func noteLastEnrollment(in context: AuthenticationContext) throws(KeychainFailure) {
+        guard let biometry else { return }
+        do throws(KeychainFailure) {
+            let secret = try biometry.secret()
+            let enrollment = try performOnCurrentKeybag { opened throws(KeychainFailure) in
+                try BiometricKeysRecord(in: opened.keychain, opened.keybag.storeID, secret).stored().enrollment
+            }
+            context.note(enrollment, of: try storeID())
+        } catch {
+            // There was no look yet, or the keys are locked. Before the first item there is no store, and nothing to note.
+            guard let storeID = try? storeID() else { return }
+            context.note(nil, of: storeID)
         }
     }
 
@@ -221,7 +251,7 @@ private struct BiometricKeysRecord {
         }
     }
 
-    private func stored() throws(KeychainFailure) -> BiometricKeys {
+    func stored() throws(KeychainFailure) -> BiometricKeys {
         let items = try keychain.copyMatching(MatchRequest(query: query, limit: 1, includesSecrets: true))
         guard let value = items.first?.secret else { throw KeychainFailure(.decode, "the biometric keys have no value", cause: .damaged) }
         return try BiometricKeys(encoded: Array(value), under: secret.secret, storeID: storeID)

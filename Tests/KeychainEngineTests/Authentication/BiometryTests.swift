@@ -180,6 +180,62 @@ struct BiometryTests {
         }
     }
 
+    @Test("A new value leaves to a finger what it opens, also if the passcode was entered where no finger counts")
+    func newValue() throws {
+        try withReader { items, keychain, _, person in
+            try items.add("safe", .userPresence)
+            try items.add("other", .devicePasscode)
+            let context = AuthenticationContext()
+            person.then(.type(ProtectedItems.passcode))
+            #expect(try items.read("other", Authentication(context: context)) == ["12345"])
+            try keychain.update(
+                UpdateRequest(query: items.query("safe"), secret: Data("new".utf8), authentication: Authentication(context: context)))
+            person.then(.touch())
+            #expect(try items.read() == ["new"])
+            #expect(person.questions.map(\.secret) == [.passcode, .passcodeOrFingerprint])
+        }
+    }
+
+    @Test("A new value leaves the set of fingers alone for which an item was stored")
+    func newValueAfterAnotherSet() throws {
+        try withReader { items, keychain, reader, person in
+            try items.add("either", .any([.biometryCurrentSet, .devicePasscode]))
+            reader.enroll(2)
+            person.then(.type(ProtectedItems.passcode))
+            try keychain.update(UpdateRequest(query: items.query("either"), secret: Data("new".utf8)))
+            // A finger of the new set does not open it.
+            person.then(.type(ProtectedItems.passcode))
+            #expect(try items.read("either") == ["new"])
+            #expect(person.questions.map(\.secret) == [.passcode, .passcode])
+        }
+    }
+
+    @Test("A finger opens what was stored or replaced while the reader could not be used")
+    func storedWithoutReader() throws {
+        try withReader { items, keychain, reader, person in
+            try items.add("any", .biometryAny)
+            reader.become(.notAvailable("another program is using the fingerprint reader"))
+            try items.add("safe", .userPresence)
+            try items.add("replaced", .userPresence)
+            let update = UpdateRequest(
+                query: items.query("replaced"), secret: Data("new".utf8), authentication: .forbidden)
+            try keychain.update(update)
+            reader.enroll(1)
+            person.then(.touch(), .touch())
+            #expect(try items.read("safe") == ["12345"])
+            #expect(try items.read("replaced") == ["new"])
+            #expect(person.questions.map(\.secret) == [.passcodeOrFingerprint, .passcodeOrFingerprint])
+        }
+    }
+
+    @Test("Before the first item there is a reader, without a state")
+    func beforeTheFirstItem() throws {
+        try withReader(withPasscode: false) { _, keychain, _, _ in
+            let status = try keychain.biometryStatus()
+            #expect(status == BiometryStatus(hasReader: true, isExact: true))
+        }
+    }
+
     @Test("An item that needs the passcode is not opened by a finger")
     func devicePasscode() throws {
         try withReader { items, _, reader, person in
