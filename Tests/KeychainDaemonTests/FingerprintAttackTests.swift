@@ -186,6 +186,8 @@ struct FingerprintAttackTests {
         let canceled = try reader.user.beginScan(timeoutSeconds: 60) { _ in }
         #expect(try waitUntil { try machine.fprintd("state") == "verifying" })
         try reader.withStoppedProgram {
+            // So many that the next scan begins before the program has looked at all of them.
+            for _ in 0..<1_000 { try machine.fprintd("emit", "verify-retry-scan") }
             try machine.fprintd("emit", "verify-match")
             canceled.cancel()
         }
