@@ -231,26 +231,36 @@ final class UserFingerprints: BiometryVerifier {
     }
 
     func secret() throws(KeychainFailure) -> SharedSecretBytes {
-        let subject = "the secret of biometric keys"
         let result = secretLock.withLock { _ in
             Result { () throws(KeychainFailure) in
                 let path = secretPath
-                if try !PrivateFile.isPresent(path, subject: subject) {
+                if try !PrivateFile.isPresent(path, subject: Self.secretSubject) {
                     try PrivateDirectory.make(FileSystem.parent(of: path))
                     // Whole or not at all, also after a power cut.
                     let new = path + ".new"
                     FileSystem.tryUnlink(new)
-                    try PrivateFile.create(new, contents: SecretBytes(randomByteCount: BiometricKeys.secretByteCount), subject: subject)
-                    try PrivateFile.renameWithoutReplacing(new, to: path, subject: subject)
+                    try PrivateFile.create(
+                        new, contents: SecretBytes(randomByteCount: BiometricKeys.secretByteCount), subject: Self.secretSubject)
+                    try PrivateFile.renameWithoutReplacing(new, to: path, subject: Self.secretSubject)
                 }
-                let secret = try PrivateFile.read(path, byteLimit: BiometricKeys.secretByteCount, subject: subject)
-                guard secret.byteCount == BiometricKeys.secretByteCount else {
-                    throw KeychainFailure(.notAvailable, "\(subject) \(path) has a wrong size", cause: .malformed)
-                }
-                return SharedSecretBytes(secret)
+                return try readSecret()
             }
         }
         return try result.get()
+    }
+
+    func presentSecret() throws(KeychainFailure) -> SharedSecretBytes? {
+        try PrivateFile.isPresent(secretPath, subject: Self.secretSubject) ? readSecret() : nil
+    }
+
+    private static let secretSubject = "the secret of biometric keys"
+
+    private func readSecret() throws(KeychainFailure) -> SharedSecretBytes {
+        let secret = try PrivateFile.read(secretPath, byteLimit: BiometricKeys.secretByteCount, subject: Self.secretSubject)
+        guard secret.byteCount == BiometricKeys.secretByteCount else {
+            throw KeychainFailure(.notAvailable, "\(Self.secretSubject) \(secretPath) has a wrong size", cause: .malformed)
+        }
+        return SharedSecretBytes(secret)
     }
 
     // MARK: Scans

@@ -31,7 +31,7 @@ package final class AuthenticationContext: Sendable {
         var settings = Settings()
         var held: [Held] = []
         var heldBiometry: HeldBiometry?
-        var enrollment: (storeID: StoreID, enrollment: BiometricEnrollment?)?
+        var enrollment: (storeID: StoreID, enrollment: BiometricEnrollment)?
         var applicationPassword: ApplicationPassword?
         var isPasswordKeptByKeychain = false
         var isInvalidated = false
@@ -160,10 +160,10 @@ package final class AuthenticationContext: Sendable {
         if held.isValid() { keys.biometry = held.release } else { remove(held.release) }
     }
 
-    /// Notes what is known of the fingers of the person; nil if biometry cannot be used now.
+    /// Notes what is known of the fingers of the person.
     ///
     /// Does nothing if the context is invalidated.
-    package func note(_ enrollment: BiometricEnrollment?, of storeID: StoreID) {
+    package func note(_ enrollment: BiometricEnrollment, of storeID: StoreID) {
         withState { if !$0.isInvalidated { $0.enrollment = (storeID, enrollment) } }
     }
 

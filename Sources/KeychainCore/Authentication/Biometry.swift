@@ -123,6 +123,9 @@ package protocol BiometryVerifier: Sendable {
     /// The secret that wraps the biometric keys, made at the first use.
     func secret() throws(KeychainFailure) -> SharedSecretBytes
 
+    /// The same; nil before the first use.
+    func presentSecret() throws(KeychainFailure) -> SharedSecretBytes?
+
     /// Begins to verify a finger, and calls `onEnd` once on another thread unless it is canceled before.
     ///
     /// Throws the refusal of `BiometryAvailability` if it cannot begin.

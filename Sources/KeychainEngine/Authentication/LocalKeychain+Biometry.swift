@@ -84,7 +84,7 @@ extension LocalKeychain {
         } catch {
             // The passcode remains for items that it opens too.
             guard constraint.isSatisfiable else { throw error }
-            try noteLastEnrollment(in: context)
+            noteLastEnrollment(in: context)
         }
     }
 
@@ -94,24 +94,19 @@ extension LocalKeychain {
         let context = authentication.context ?? AuthenticationContext(callScoped: true)
         guard !context.isInvalidated else { throw Self.invalidatedContext }
         authentication.context = context
-        try noteLastEnrollment(in: context)
+        noteLastEnrollment(in: context)
     }
 
     /// Notes the fingers that were enrolled at the last look, so that a finger opens an item also if the reader was in use, or the person was
     /// elsewhere, when the item was stored.
-    private func noteLastEnrollment(in context: AuthenticationContext) throws(KeychainFailure) {
-        guard let biometry else { return }
-        do throws(KeychainFailure) {
-            let secret = try biometry.secret()
-            let enrollment = try performOnCurrentKeybag { opened throws(KeychainFailure) in
-                try BiometricKeysRecord(in: opened.keychain, opened.keybag.storeID, secret).stored().enrollment
-            }
-            context.note(enrollment, of: try storeID())
-        } catch {
-            // There was no look yet, or the keys are locked. Before the first item there is no store, and nothing to note.
-            guard let storeID = try? storeID() else { return }
-            context.note(nil, of: storeID)
+    ///
+    /// Best effort: if there are no keys, or they cannot be read now, only the passcode opens the item.
+    private func noteLastEnrollment(in context: AuthenticationContext) {
+        guard let secret = try? biometry?.presentSecret() else { return }
+        let enrollment = try? performOnCurrentKeybag { opened throws(KeychainFailure) in
+            (opened.keybag.storeID, try BiometricKeysRecord(in: opened.keychain, opened.keybag.storeID, secret).stored().enrollment)
         }
+        if let (storeID, enrollment) = enrollment { context.note(enrollment, of: storeID) }
     }
 
     /// Whether a later set of fingers than this one is known.

@@ -55,6 +55,8 @@ final class StubReader: BiometryVerifier {
         return SharedSecretBytes(try unsafe SecretBytes(byteCount: bytes.count) { unsafe $0.copyBytes(from: bytes) })
     }
 
+    func presentSecret() throws(KeychainFailure) -> SharedSecretBytes? { try secret() }
+
     func beginScan(
         timeoutSeconds: UInt32, onEnd: @escaping @Sendable (BiometricScanOutcome) -> Void
     ) throws(KeychainFailure) -> any BiometricScan {
