@@ -361,7 +361,7 @@ private enum LoginPrograms {
     static let directory = Result { try compile() }
 
     private static func compile() throws -> TemporaryDirectory {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory.untilExit()
         let tests = URL(filePath: #filePath).deletingLastPathComponent()
         let root = tests.deletingLastPathComponent().deletingLastPathComponent()
         try compile(["-shared", "-fPIC", root.path + "/Helpers/pam_keychain.c"], to: directory.path + "/pam_keychain.so")

@@ -267,7 +267,7 @@ enum HelperProgram {
         let output: String
     }
 
-    private static let directory = Result { try TemporaryDirectory() }
+    private static let directory = Result { try TemporaryDirectory.untilExit() }
 
     private static func compile(_ name: String) throws -> String {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Glibc
+import Synchronization
 
 /// A new directory with mode 700, which is removed with its contents when the last reference to it is released.
 ///
@@ -33,6 +34,21 @@ package final class TemporaryDirectory: Sendable {
             _ = unsafe chmod(below, 0o700)
         }
         _ = unsafe chmod(path, 0o700)
+    }
+}
+
+extension TemporaryDirectory {
+    private static let removedAtExit = Mutex<[String]>([])
+    private static let removal: Void = {
+        _ = atexit { for path in TemporaryDirectory.removedAtExit.withLock(\.self) { try? FileManager.default.removeItem(atPath: path) } }
+    }()
+
+    /// A directory for what all tests of a run share, which is removed when the process exits.
+    package static func untilExit() throws -> TemporaryDirectory {
+        removal
+        let directory = try TemporaryDirectory()
+        removedAtExit.withLock { $0.append(directory.path) }
+        return directory
     }
 }
 

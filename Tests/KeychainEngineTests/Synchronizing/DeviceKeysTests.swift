@@ -67,9 +67,9 @@ struct DeviceKeysTests {
             }
             #expect(try keychain.survey().accounts.isEmpty)
             #expect(try keychain.places(ofAccount: "signing", services: nil).isEmpty)
-            let summary = try keychain.createBackup(
-                atPath: FileManager.default.temporaryDirectory.path + "/\(UUID()).backup", password: try Passcode(text: "password"),
-                replacing: false)
+            let summary = try withTemporaryDirectory { directory in
+                try keychain.createBackup(atPath: directory + "/backup", password: try Passcode(text: "password"), replacing: false)
+            }
             #expect(summary.thisDeviceOnlyCount == 0 && summary.savedCount == 0 && summary.isComplete)
         }
     }
