@@ -175,6 +175,7 @@ use_git() {
 
 missing_gio() {
     local packages=()
+    command -v secret-tool >/dev/null || packages+=(libsecret-tools)
     [ -x /usr/libexec/gvfsd ] && [ -x /usr/libexec/gvfsd-ftp ] || packages+=(gvfs-backends)
     command -v gio >/dev/null || packages+=(libglib2.0-bin)
     /usr/bin/python3 -c 'import gi' 2>/dev/null || packages+=(python3-gi)
@@ -228,6 +229,12 @@ PYTHON
     has_mounts() { call org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner org.gtk.vfs.Daemon | grep true; }
     wait_for has_mounts
     stores() { timeout 40 /usr/bin/python3 "$root/mount.py" "$server" "$root/password"; }
+    asks() {
+        local output
+        ! output=$(mounts 2>&1) || return 1
+        grep -F 'password for “ada”' <<<"$output"
+    }
+    is_refused() { not mounts && grep -F "USER 'ada' failed login" "$root/server.log"; }
     mounts() { timeout 40 gio mount "$server" </dev/null && is "$(gio cat "${server}letter")" hello; }
     unmounts() { gio mount -u "$server"; }
     search() { secret-tool search --all server 127.0.0.1 protocol ftp port "$port" 2>&1 | grep -F "$1"; }
@@ -237,13 +244,13 @@ PYTHON
     check "gio searches, reads, and mounts without a question" mounts
     check "unmounts" unmounts
     printf second >"$root/password"
-    check "does not mount with a password that is wrong now" not mounts
+    check "does not mount with a password that is wrong now" is_refused
     check "another mount replaces the password" stores
     check "unmounts" unmounts
     check "gio mounts with the one that has replaced it" mounts
     check "unmounts" unmounts
     check "the password is deleted" secret-tool clear server 127.0.0.1 protocol ftp port "$port"
-    check "gio finds none any more" not mounts
+    check "gio finds none any more, and asks" asks
 }
 
 missing_portal() {

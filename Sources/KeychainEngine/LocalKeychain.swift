@@ -106,7 +106,6 @@ package final class LocalKeychain: TransactionalKeychain {
         try requireAccess(.write, to: request.query)
         if let newGroup = request.changes.text(.accessGroup) { try entitlements.requireAccess(.write, to: newGroup) }
         var request = request
-        try prepareReplacing(&request.authentication)
         try prepareSealing(request.accessControl?.constraint, &request.authentication)
         try perform(creating: false, .change, request) { opened, request throws(KeychainFailure) in
             try items(in: opened).update(request)

@@ -171,7 +171,11 @@ extension SecretServiceBridge {
     func continueCalls(afterDialog number: Int, isAllowed: Bool?) {
         guard let answered = consents.takeAnswered(number) else { return }
         if let isAllowed { rights?.note(isAllowed: isAllowed, answered.question.caller, answered.question.owner) }
-        for call in answered.calls { performAgain(call, isAllowed == nil ? .none : .until(nanoseconds: call.endNanoseconds)) }
+        for call in answered.calls {
+            // A call that the answer does not decide waits for a dialog of its own.
+            let isUnanswered = isAllowed == nil && call.question.isSame(as: answered.question)
+            performAgain(call, isUnanswered ? .none : .until(nanoseconds: call.endNanoseconds))
+        }
         askNext()
     }
 

@@ -14,7 +14,7 @@ import Testing
 
 /// A person who answers when the test says so, and not if the question is withdrawn.
 private final class Person: ConsentPrompter, Sendable {
-    let canAsk: Bool
+    private let hasDisplay: Mutex<Bool>
     private let questions = Mutex<[ConsentQuestion]>([])
     private let dialog = Mutex<(interruption: FileDescriptor, end: DialogEnd)?>(nil)
 
@@ -24,7 +24,11 @@ private final class Person: ConsentPrompter, Sendable {
         init() throws(Errno) { wakeup = try WakeupDescriptor() }
     }
 
-    init(canAsk: Bool = true) { self.canAsk = canAsk }
+    init(canAsk: Bool = true) { hasDisplay = Mutex(canAsk) }
+
+    var canAsk: Bool { hasDisplay.withLock(\.self) }
+
+    func leaveDisplay() { hasDisplay.withLock { $0 = false } }
 
     var asked: [ConsentQuestion] { questions.withLock(\.self) }
 
@@ -61,6 +65,8 @@ struct ConsentTests {
         Consents<Int>(try inbox ?? Inbox(), nowNanoseconds: { [time] in time.nowNanoseconds() }, prompter: { person.prompter($0) })
     }
 
+    private func end(afterSeconds seconds: UInt64) -> UInt64 { time.nowNanoseconds() + seconds * 1_000_000_000 }
+
     /// The number of the dialog that has ended without an answer.
     private func endedDialog(_ inbox: Inbox) throws -> Int {
         var events: [Inbox.Event] = []
@@ -78,15 +84,16 @@ struct ConsentTests {
         let person = Person()
         let inbox = try Inbox()
         let consents = try consents(person, inbox)
-        let start = time.nowNanoseconds()
-        try consents.hold(1, request(), endNanoseconds: start + 100)
-        try consents.hold(2, request(), endNanoseconds: start + 200)
+        let end = end(afterSeconds: 10)
+        try consents.hold(1, request(), endNanoseconds: end)
+        try consents.hold(2, request(), endNanoseconds: end + 100)
         try consents.hold(3, request(":1.2"), endNanoseconds: .max)
         #expect(waitUntil { person.asked.count == 1 })
         #expect(person.asked.first?.purpose == "read, change, and delete the items of /usr/bin/a, such as \"Mail\"")
         #expect(person.asked.first?.requester == "An unverified program (tool, process 7)")
-        #expect(consents.nextEventNanoseconds == start + 100)
-        time.pass(nanoseconds: 99)
+        #expect(person.asked.first?.timeoutSeconds == 10)
+        #expect(consents.nextEventNanoseconds == end)
+        time.pass(nanoseconds: end - time.nowNanoseconds() - 1)
         #expect(consents.takeExpired().isEmpty)
         time.pass(nanoseconds: 1)
         #expect(consents.takeExpired().map(\.message) == [1])
@@ -145,17 +152,61 @@ struct ConsentTests {
         #expect(consents.nextEventNanoseconds == nil)
     }
 
-    @Test("A program that lets calls wait in a loop reaches a limit, and others do not")
+    @Test("Without a display no call waits for the end of the pause either")
+    func noDisplayAfterDialog() throws {
+        let person = Person()
+        let inbox = try Inbox()
+        let consents = try consents(person, inbox)
+        try consents.hold(1, request(), endNanoseconds: .max)
+        #expect(waitUntil { person.asked.count == 1 })
+        consents.removeAll(of: ":1.1")
+        _ = try endedDialog(inbox)
+        person.leaveDisplay()
+        #expect(throws: BusError.isForeign) { try consents.hold(2, request(":1.2"), endNanoseconds: .max) }
+    }
+
+    @Test("An answer ends the waiting of all calls of the program about the owner, also on other connections")
+    func sameProgram() throws {
+        let person = Person()
+        let inbox = try Inbox()
+        let consents = try consents(person, inbox)
+        for (message, program, owner) in [(1, "mail", "a"), (2, "mail", "a"), (3, "mail", "b"), (4, "news", "a")] {
+            let request = request(":1.\(message)", "program:/usr/bin/\(owner)", by: "program:/usr/bin/\(program)")
+            try consents.hold(message, request, endNanoseconds: .max)
+        }
+        #expect(waitUntil { person.asked.count == 1 })
+        person.closeDialog()
+        #expect(try consents.takeAnswered(endedDialog(inbox))?.calls.map(\.message) == [1, 2])
+    }
+
+    @Test("No dialog is shown for a call that ends before a person could have read it")
+    func shortRest() throws {
+        let person = Person()
+        let inbox = try Inbox()
+        let consents = try consents(person, inbox)
+        try consents.hold(1, request(), endNanoseconds: .max)
+        let end = end(afterSeconds: UInt64(ConsentRequest.shortestDialogSeconds) + 1)
+        try consents.hold(2, request(":1.2"), endNanoseconds: end)
+        consents.removeAll(of: ":1.1")
+        _ = try endedDialog(inbox)
+        time.pass(nanoseconds: Consents<Int>.pauseNanoseconds + 1)
+        #expect(consents.askNext().isEmpty && consents.nextEventNanoseconds == end)
+        time.pass(nanoseconds: end - time.nowNanoseconds())
+        #expect(consents.takeExpired().map(\.message) == [2])
+        #expect(person.asked.count == 1)
+    }
+
+    @Test("A program that lets calls wait in a loop, on as many connections as it likes, reaches a limit, and others do not")
     func limit() throws {
         let consents = try consents(Person())
-        let end = time.nowNanoseconds() + 100
-        for number in 0..<ConsentRequest.limitForConnection { try consents.hold(number, request(), endNanoseconds: end) }
+        let end = end(afterSeconds: 10)
+        for number in 0..<ConsentRequest.limitForProgram { try consents.hold(number, request(":1.\(number)"), endNanoseconds: end) }
         #expect(throws: BusError.limitsExceeded("too many calls wait for a person")) {
-            try consents.hold(0, request(), endNanoseconds: end)
+            try consents.hold(0, request(":1.999"), endNanoseconds: end)
         }
-        try consents.hold(0, request(":1.2"), endNanoseconds: end)
-        time.pass(nanoseconds: 100)
-        #expect(consents.takeExpired().count == ConsentRequest.limitForConnection + 1)
+        try consents.hold(0, request(":1.1000", by: "program:/usr/bin/mail"), endNanoseconds: end)
+        time.pass(seconds: 10)
+        #expect(consents.takeExpired().count == ConsentRequest.limitForProgram + 1)
     }
 }
 

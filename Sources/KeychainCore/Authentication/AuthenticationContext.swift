@@ -162,9 +162,13 @@ package final class AuthenticationContext: Sendable {
 
     /// Notes what is known of the fingers of the person.
     ///
-    /// Does nothing if the context is invalidated.
+    /// Does nothing if the context is invalidated, or if a later set of fingers was noted, by another thread.
     package func note(_ enrollment: BiometricEnrollment, of storeID: StoreID) {
-        withState { if !$0.isInvalidated { $0.enrollment = (storeID, enrollment) } }
+        withState { state in
+            guard !state.isInvalidated else { return }
+            if let known = state.enrollment, known.storeID == storeID, enrollment.setID.isOlder(than: known.enrollment.setID) { return }
+            state.enrollment = (storeID, enrollment)
+        }
     }
 
     /// Stores `release`, replacing an earlier one, for as long as `isValid` returns true.

@@ -112,11 +112,19 @@ extension SealedKeychain {
         try entitlements.requireStorable(control, isSynchronizable: attributes.flag(.synchronizable) ?? false)
         // Neither the class nor the date has a digest. A new secret alone, as most updates store, takes 6 % fewer instructions this way.
         let digests = request.changes.isEmpty ? RowDigests(storedIn: row.header) : nil
-        // A new finger must not open an item because its value was replaced, nor an enrolled one no longer, nor is a password derived again.
-        let former = request.accessControl == nil ? row.header : nil
+        let former = request.accessControl == nil && keepsKeys(control.constraint) ? row.header : nil
         return try seal(
             &attributes, secret: request.secret ?? old.secret, reference: row.header.reference, control: control,
             keepingConstraintOf: former, digests: digests, lockEpoch: reading)
+    }
+
+    /// Whether a row that replaces one with this constraint keeps its keys.
+    ///
+    /// A finger that was enrolled since must not open an item because its value was replaced. And if it was not looked for fingers, those that open
+    /// the item have to open it still. Otherwise the fingers that are known now open it, also those of a reader that is new.
+    private func keepsKeys(_ constraint: AccessControl.Constraint?) -> Bool {
+        let kinds = constraint?.biometryKinds ?? []
+        return kinds.contains(.currentSet) || !kinds.isEmpty && constraintKeys.enrollment == nil
     }
 
     private func put(

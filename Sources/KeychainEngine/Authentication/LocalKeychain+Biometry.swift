@@ -88,15 +88,6 @@ extension LocalKeychain {
         }
     }
 
-    /// Prepares an update that may replace an item without reading it, and so seals its access control again.
-    func prepareReplacing(_ authentication: inout Authentication) throws(KeychainFailure) {
-        guard biometry != nil, !authentication.mayAsk else { return }
-        let context = authentication.context ?? AuthenticationContext(callScoped: true)
-        guard !context.isInvalidated else { throw Self.invalidatedContext }
-        authentication.context = context
-        noteLastEnrollment(in: context)
-    }
-
     /// Notes the fingers that were enrolled at the last look, so that a finger opens an item also if the reader was in use, or the person was
     /// elsewhere, when the item was stored.
     ///

@@ -13,15 +13,19 @@ struct ConsentRequest: Sendable {
     /// The program, or all those that cannot be told apart.
     fileprivate var program: ItemOwner { caller.identity ?? .everyProgram }
 
-    fileprivate func isSame(as other: ConsentRequest) -> Bool {
-        caller.connection == other.caller.connection && owner == other.owner
-    }
+    /// Whether the same dialog serves both calls.
+    func isSame(as other: ConsentRequest) -> Bool { caller.connection == other.caller.connection && owner == other.owner }
+
+    /// Whether an answer may decide both.
+    fileprivate func isOfSameProgram(as other: ConsentRequest) -> Bool { program == other.program && owner == other.owner }
 
     /// Less than the 25 seconds for which libdbus, GDBus, and sd-bus wait for a reply.
     static let timeoutSeconds: UInt32 = 20
-    /// The largest number of waiting calls, of a connection and in all: a program waits for one at a time.
-    static let limitForConnection = 16
+    /// The largest number of waiting calls, of a program and in all: a program waits for one at a time.
+    static let limitForProgram = 32
     static let limit = 256
+    /// No dialog is shown for a call that ends sooner: it would be gone before a person has read it.
+    static let shortestDialogSeconds: UInt32 = 5
 
     /// When a call that comes now has waited long enough; in nanoseconds of the monotonic clock.
     static var endNanoseconds: UInt64 { MonotonicClock.nowNanoseconds() + UInt64(timeoutSeconds) * 1_000_000_000 }
@@ -84,14 +88,19 @@ final class Consents<Message> {
     ///
     /// Throws `.isForeign` if no person can be asked.
     func hold(_ message: Message, _ question: ConsentRequest, endNanoseconds: UInt64) throws(BusError) {
-        let ownCount = calls.count { $0.question.caller.connection == question.caller.connection }
-        guard ownCount < ConsentRequest.limitForConnection, calls.count < ConsentRequest.limit else {
+        let ownCount = calls.count { $0.question.program == question.program }
+        guard ownCount < ConsentRequest.limitForProgram, calls.count < ConsentRequest.limit else {
             throw .limitsExceeded("too many calls wait for a person")
         }
         calls.append(HeldCall(message: message, question: question, endNanoseconds: endNanoseconds))
-        guard dialog == nil, !isPausing, !startDialog() else { return }
+        guard dialog == nil, !(isPausing ? canAsk(question) : startDialog()) else { return }
         calls.removeLast()
         throw .isForeign
+    }
+
+    private func canAsk(_ question: ConsentRequest) -> Bool {
+        guard let dialog = try? Dialog(question, lastNumber) else { return false }
+        return prompter(dialog.descriptor).canAsk
     }
 
     private var isPausing: Bool { nowNanoseconds() < pauseEndNanoseconds }
@@ -99,7 +108,7 @@ final class Consents<Message> {
     /// When `takeExpired` and `askNext` have something to do; nil if no call waits.
     var nextEventNanoseconds: UInt64? {
         guard let end = calls.map(\.endNanoseconds).min() else { return nil }
-        return dialog == nil ? min(end, pauseEndNanoseconds) : end
+        return dialog == nil && nextQuestion != nil ? min(end, pauseEndNanoseconds) : end
     }
 
     /// Returns the calls that have waited long enough, which do not wait any more.
@@ -108,11 +117,11 @@ final class Consents<Message> {
         return take { $0.endNanoseconds <= now }
     }
 
-    /// Returns the calls that a dialog was about; nil for a dialog that was ended because no call needed it.
+    /// Returns the calls of the program about the owner that a dialog was about; nil for a dialog that was ended because no call needed it.
     func takeAnswered(_ number: Int) -> (question: ConsentRequest, calls: [HeldCall])? {
         guard let ended = dialog, ended.number == number else { return nil }
         dialog = nil
-        return (ended.question, take { $0.question.isSame(as: ended.question) })
+        return (ended.question, take { $0.question.isOfSameProgram(as: ended.question) })
     }
 
     func removeAll(of connection: String) { _ = take { $0.question.caller.connection == connection } }
@@ -121,7 +130,7 @@ final class Consents<Message> {
     ///
     /// Returns the calls for which none can be shown.
     func askNext() -> [HeldCall] {
-        guard dialog == nil, !calls.isEmpty, !isPausing, !startDialog() else { return [] }
+        guard dialog == nil, nextQuestion != nil, !isPausing, !startDialog() else { return [] }
         return take { _ in true }
     }
 
@@ -137,7 +146,17 @@ final class Consents<Message> {
 
     /// The first call of the program whose last dialog is the oldest one.
     private var nextQuestion: ConsentRequest? {
-        calls.min { (lastNumbers[$0.question.program] ?? 0) < (lastNumbers[$1.question.program] ?? 0) }?.question
+        let shortest = nowNanoseconds() + UInt64(ConsentRequest.shortestDialogSeconds) * 1_000_000_000
+        return calls.filter { $0.endNanoseconds >= shortest }.min {
+            (lastNumbers[$0.question.program] ?? 0) < (lastNumbers[$1.question.program] ?? 0)
+        }?.question
+    }
+
+    /// How long a call needs an answer to a question.
+    private func remainingSeconds(of question: ConsentRequest) -> UInt32 {
+        let end = calls.filter { $0.question.isSame(as: question) }.map(\.endNanoseconds).max() ?? 0
+        let now = nowNanoseconds()
+        return UInt32(clamping: (end > now ? end - now : 0) / 1_000_000_000)
     }
 
     private func startDialog() -> Bool {
@@ -150,7 +169,7 @@ final class Consents<Message> {
         let item = question.label.isEmpty ? "" : ", such as \"\(question.label)\""
         let text = ConsentQuestion(
             requester: question.caller.description, purpose: "read, change, and delete the items of \(question.owner.description)\(item)",
-            timeoutSeconds: ConsentRequest.timeoutSeconds)
+            timeoutSeconds: min(remainingSeconds(of: question), ConsentRequest.timeoutSeconds))
         let isStarted = BackgroundThread.start {
             let isAllowed: Bool?
             do throws(PresenceRefusal) {
