@@ -72,6 +72,16 @@ extension Trait where Self == ConditionTrait {
             if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gnome-keyring-daemon"), "requires gnome-keyring-daemon")
     }
 
+    /// KWallet is installed, with the plugin by which it receives secrets.
+    package static var requiresKWallet: Self {
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/kwalletd5"), "requires kwalletd5 and libqca-qt5-2-plugins")
+    }
+
+    /// KeePassXC is installed.
+    package static var requiresKeePassXC: Self {
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/keepassxc"), "requires keepassxc")
+    }
+
     /// The tests do not run as root.
     package static var requiresOrdinaryUser: Self { .enabled(if: geteuid() != 0, "requires an ordinary user") }
 }

@@ -121,6 +121,15 @@ final class ActivatingBus: TestBus {
     /// Waits until the GNOME Keyring of `startGNOMEKeyring` has ended.
     func waitForEndOfGNOMEKeyring() throws { _ = try keyring?.waitUntilEnded() }
 
+    /// Starts a program that is to be the keyring, and waits until it has the name.
+    func startKeyring(_ path: String, _ arguments: [String] = [], input: [String] = []) throws -> ChildProcess {
+        let started = try ChildProcess(path, arguments, environment: environment)
+        for line in input { started.send(line) }
+        started.closeInput()
+        try #require(waitUntil { (try? self.keyringProcess()) == started.processID })
+        return started
+    }
+
     // MARK: Files
 
     /// The files below the home directory that belong to the configuration of the session, with their contents.

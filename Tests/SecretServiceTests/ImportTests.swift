@@ -2,6 +2,8 @@
 #if SecretService && !canImport(Darwin)
 import Contracts
 import Foundation
+import KeychainCore
+import KeychainEngine
 import KeychainTestSupport
 import Testing
 
@@ -66,6 +68,24 @@ struct ImportTests {
         let target = try Desktop()
         #expect(try runImport(from: source, into: target.home).ending == .exited(1))
         #expect(try target.client().search([:]).unlocked == [])
+    }
+
+    @Test("A locked collection is imported after its prompt, and named if the prompt was dismissed", arguments: [true, false])
+    func prompt(_ isAnswered: Bool) throws {
+        let program = try pinentry(Desktop.passcode)
+        let source = try Desktop(pinentry: isAnswered ? program.path : "/usr/bin/false")
+        _ = try source.client().createItem(["a": "1"], "secret", label: "Mail")
+        let keychain = try Desktop.keychain(home: source.home)
+        try keychain.set(Desktop.passcode)
+        try keychain.lock(.everything)
+        let target = try Desktop()
+        let imported = try runImport(from: source, into: target.home)
+        if isAnswered {
+            #expect(imported.ending == .exited(0) && imported.output == "copied: 1\npresent: 0\n", "\(imported.output)")
+        } else {
+            #expect(imported.ending == .exited(1) && imported.output.contains("\"Login\""), "\(imported.output)")
+            #expect(try target.client().search([:]).unlocked == [])
+        }
     }
 
     @Test("Collections other than the default one are found by their labels, and made if they are missing")

@@ -64,14 +64,15 @@ internal import KeychainSystem
     }
 
     /// Whether the connection with this unique name has a name now, according to the bus.
-    func isOwner(_ connection: String, of name: String) -> Bool {
-        let owner: String? = unsafe withOwner(of: name, UInt64(SD_BUS_CREDS_UNIQUE_NAME)) { credentials in
+    func isOwner(_ connection: String, of name: String) -> Bool { connectionOfOwner(of: name) == connection }
+
+    private func connectionOfOwner(of name: String) -> String? {
+        unsafe withOwner(of: name, UInt64(SD_BUS_CREDS_UNIQUE_NAME)) { credentials in
             var unique: UnsafePointer<CChar>?
             // As in `owner`.
             guard unsafe sd_bus_creds_get_unique_name(credentials, &unique) >= 0 else { return nil }
             return unsafe BusMessage.text(unique)
         }
-        return owner == connection
     }
 
     /// Returns nil if no program has the name.
@@ -106,11 +107,11 @@ internal import KeychainSystem
 
     /// Calls a method of the program that has the name, and waits for its reply.
     func performCall<Value>(
-        _ member: String, at path: String, _ interface: String, _ append: (BusMessage) throws(BusError) -> Void,
-        _ read: (BusMessage) throws(BusError) -> Value
+        _ member: String, of destination: String = serviceName, at path: String, _ interface: String,
+        _ append: (BusMessage) throws(BusError) -> Void, _ read: (BusMessage) throws(BusError) -> Value
     ) throws(BusError) -> Value {
         var made: OpaquePointer?
-        guard unsafe sd_bus_message_new_method_call(bus, &made, Self.serviceName, path, interface, member) >= 0, let call = unsafe made
+        guard unsafe sd_bus_message_new_method_call(bus, &made, destination, path, interface, member) >= 0, let call = unsafe made
         else { throw .invalidArguments("\"\(path)\" is no path of an object") }
         defer { _ = unsafe sd_bus_message_unref(call) }
         // The bus would start this program, if it is to be the keyring.
@@ -127,6 +128,46 @@ internal import KeychainSystem
         }
         defer { _ = unsafe sd_bus_message_unref(reply) }
         return try read(unsafe BusMessage(reply))
+    }
+
+    /// Has the bus deliver a signal of an object of the keyring.
+    func subscribe(to member: String, from path: String, _ interface: String) throws(BusError) {
+        let rule = "type='signal',sender='\(Self.serviceName)',path='\(path)',interface='\(interface)',member='\(member)'"
+        try performCall(
+            "AddMatch", of: "org.freedesktop.DBus", at: "/org/freedesktop/DBus", "org.freedesktop.DBus",
+            { message throws(BusError) in try message.append(rule) }, { _ in })
+    }
+
+    /// Waits for a signal after `subscribe`; returns nil at the deadline, or if the keyring ends before.
+    func signal<Value>(
+        _ member: String, from path: String, _ interface: String, until deadline: Deadline,
+        _ read: (BusMessage) throws(BusError) -> Value
+    ) throws(BusError) -> Value? {
+        let connection = connectionOfOwner(of: Self.serviceName)
+        while true {
+            var received: OpaquePointer?
+            let result = unsafe sd_bus_process(bus, &received)
+            guard result >= 0 else { throw .failed("the message bus is lost") }
+            if let message = unsafe received {
+                defer { _ = unsafe sd_bus_message_unref(message) }
+                let isExpected = unsafe sd_bus_message_is_signal(message, interface, member) > 0
+                if isExpected, unsafe BusMessage(message).path == path { return try read(unsafe BusMessage(message)) }
+            }
+            guard result == 0 else { continue }
+            guard !deadline.isOver, let connection, isOwner(connection, of: Self.serviceName) else { return nil }
+            // Not until the deadline: nothing tells that the keyring has ended.
+            _ = unsafe sd_bus_wait(bus, 1_000_000)
+        }
+    }
+
+    /// The name of the program that is the keyring, of which the kernel keeps 15 bytes.
+    var ownerProgram: String? {
+        unsafe withOwner(of: Self.serviceName, Self.ownerCredentials) { credentials in
+            var name: UnsafePointer<CChar>?
+            // As in `owner`.
+            guard unsafe sd_bus_creds_get_comm(credentials, &name) >= 0 else { return nil }
+            return unsafe BusMessage.text(name)
+        }
     }
 
     /// Sends a signal from an object, to all programs or to one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #if SecretService && !canImport(Darwin)
 package import KeychainCore
+internal import KeychainSystem
 
 /// Copies the items of the keyring that a session has into the keychain, for a person who changes from one to the other.
 ///
@@ -12,22 +13,90 @@ package enum KeyringImport {
         package var presentCount = 0
     }
 
+    /// The time that a person has for all prompts together.
+    private static let promptSeconds: UInt32 = 5 * 60
+    private static let largestNamedCount = 5
+
+    private struct Source {
+        let label: String
+        let isDefault: Bool
+        let items: [KeyringClient.Item]
+    }
+
     /// Reads all items, stores those that are missing, and compares each with what the keychain has then.
     ///
-    /// Throws before anything is stored if a collection is locked, or if an item cannot be read.
+    /// Has the keyring ask for the passwords of locked collections, and for consent if it locks single items. Throws, with the names of the
+    /// collections and items that cannot be read, after the others were copied.
     package static func run(into keychain: any Keychain) throws(KeychainFailure) -> Outcome {
         let client = try KeyringClient(try Bus())
+        var problems: [String] = []
+        let sources = try read(client, &problems)
+        let outcome = try store(sources, in: keychain)
+        guard problems.isEmpty else {
+            let others = problems.count > largestNamedCount ? "; and \(problems.count - largestNamedCount) others" : ""
+            throw KeychainFailure(
+                .notAvailable,
+                """
+                not copied: \(problems.prefix(largestNamedCount).joined(separator: "; "))\(others). \
+                Of the others, copied: \(outcome.copiedCount), present: \(outcome.presentCount)
+                """)
+        }
+        return outcome
+    }
+
+    // MARK: Reading
+
+    private static func read(_ client: KeyringClient, _ problems: inout [String]) throws(KeychainFailure) -> [Source] {
         let defaultPath = try client.collection(alias: CollectionList.defaultAlias)
-        var sources: [(label: String, isDefault: Bool, items: [KeyringClient.Item])] = []
+        let deadline = Deadline.after(seconds: promptSeconds)
+        var sources: [Source] = []
         // The items of the collection in memory end with the session.
         for path in try client.collections() where path != ObjectPath.collection(CollectionList.session).text {
-            let label = try client.label(ofCollection: path)
-            guard try !client.isLocked(collection: path) else {
-                throw KeychainFailure(
-                    .interactionNotAllowed, "the collection \"\(label)\" is locked: unlock it, and repeat the import", cause: .locked)
+            do throws(KeychainFailure) {
+                if try client.isLocked(collection: path) { try client.unlock([path], until: deadline) }
+                // KeePassXC tells the label only of an unlocked database.
+                let label = try client.label(ofCollection: path)
+                guard try !client.isLocked(collection: path) else {
+                    problems.append("the collection \"\(label)\" is locked: \(client.program.adviceForLock)")
+                    continue
+                }
+                let items = try readItems(ofCollection: path, label, client, until: deadline, &problems)
+                sources.append(Source(label: label, isDefault: path == defaultPath, items: items))
+            } catch {
+                problems.append("the collection \(path.split(separator: "/").last ?? ""): \(error.reason)")
             }
-            sources.append((label, path == defaultPath, try client.items(ofCollection: path)))
         }
+        return sources
+    }
+
+    private static func readItems(
+        ofCollection path: String, _ label: String, _ client: KeyringClient, until deadline: Deadline, _ problems: inout [String]
+    ) throws(KeychainFailure) -> [KeyringClient.Item] {
+        let paths = try client.items(ofCollection: path)
+        func locked() -> [String] { paths.filter { (try? client.isLocked(item: $0)) == true } }
+        let formerlyLocked = locked()
+        // In one prompt. If it cannot be shown, the items stay locked.
+        if !formerlyLocked.isEmpty { try? client.unlock(formerlyLocked, until: deadline) }
+        let stillLocked = formerlyLocked.isEmpty ? [] : Set(locked())
+        var items: [KeyringClient.Item] = []
+        for path in paths {
+            do throws(KeychainFailure) {
+                guard !stillLocked.contains(path) else {
+                    throw KeychainFailure(.interactionNotAllowed, "locked: \(client.program.adviceForLock)", cause: .locked)
+                }
+                items.append(try client.item(path))
+            } catch {
+                let name =
+                    (try? client.label(ofItem: path)).flatMap { $0.isEmpty ? nil : $0 } ?? String(path.split(separator: "/").last ?? "")
+                problems.append("the item \"\(name)\" of \"\(label)\": \(error.reason)")
+            }
+        }
+        return items
+    }
+
+    // MARK: Storing
+
+    private static func store(_ sources: [Source], in keychain: any Keychain) throws(KeychainFailure) -> Outcome {
         let collections = CollectionList(keychain)
         var outcome = Outcome()
         for source in sources where !source.items.isEmpty {

@@ -6,7 +6,7 @@ import KeychainSystem
 struct SecretServiceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "secret-service",
-        abstract: "Use the keychain as the keyring of the desktop, in place of GNOME Keyring or KWallet.",
+        abstract: "Use the keychain as the keyring of the desktop, in place of GNOME Keyring, KWallet, or KeePassXC.",
         discussion: """
             Desktop programs store secrets through the Secret Service of their session. The program keychain-secret-service provides it from the \
             keychain; `make install-secret-service` installs it.
@@ -74,7 +74,7 @@ struct SecretServiceEnableCommand: ParsableCommand {
             new one, and puts every file back if that fails.
             """)
 
-    @Flag(help: "End GNOME Keyring, if it is the keyring now, after its items were copied.")
+    @Flag(help: "End GNOME Keyring or KWallet, if it is the keyring now, after its items were copied.")
     var replace = false
 
     @Flag(help: "Leave the items of the present keyring where they are.")

@@ -20,8 +20,10 @@ struct KeyringBus {
         var text: String { ItemListing.escapingUnprintable("\(program) (process \(process))") }
         /// Whether it is the keychain's own program, wherever that is installed.
         var isKeychain: Bool { name == KeyringProgram.name }
-        /// Whether it is a daemon that stores every change at once, so that it can be ended at any time.
-        var isGNOMEKeyring: Bool { name == "gnome-keyring-daemon" }
+        var isKWallet: Bool { name.hasPrefix("kwalletd") || name.hasPrefix("ksecretd") }
+        var isKeePassXC: Bool { name.hasPrefix("keepassxc") }
+        /// Whether it can be ended at any time: GNOME Keyring stores every change at once, and KWallet closes its wallets when it is told to quit.
+        var canBeEnded: Bool { name == "gnome-keyring-daemon" || isKWallet }
     }
 
     private static let busName = "org.freedesktop.DBus"
@@ -95,7 +97,7 @@ struct KeyringBus {
             let process = try ProcessHandle(ofProcess: owner.process)
             // The number belonged to the keyring before the handle was opened, and still does.
             guard try ownerConnection() == owner.connection else { return }
-            try process.requestEnd()
+            if !owner.isKWallet || !requestQuit(owner) { try process.requestEnd() }
             guard try process.waitForEnd(until: deadline) else { throw .timedOut }
         } catch {
             throw CommandFailure(
@@ -103,6 +105,17 @@ struct KeyringBus {
         }
         // The bus notices the end a moment later.
         while try self.owner()?.connection == owner.connection, !deadline.isOver { MonotonicClock.sleep(nanoseconds: 5_000_000) }
+    }
+
+    /// Has a program of KDE quit by itself: KWallet stores changes a few seconds later, and a signal would lose them.
+    private func requestQuit(_ owner: Owner) -> Bool {
+        do throws(DBusFailure) {
+            _ = try connection.call(
+                owner.connection, path: "/MainApplication", interface: "org.qtproject.Qt.QCoreApplication", "quit", [], signature: "")
+            return true
+        } catch {
+            return false
+        }
     }
 
     private func ownerConnection() throws(Errno) -> String? {

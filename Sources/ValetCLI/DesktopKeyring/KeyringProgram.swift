@@ -95,7 +95,9 @@ struct KeyringProgram {
             let line = output.split(separator: "\n").last.map(String.init) ?? "it ended without a reason"
             throw CommandFailure(
                 .unavailable, ItemListing.escapingUnprintable(line.hasPrefix(prefix) ? String(line.dropFirst(prefix.count)) : line),
-                advice: "Nothing was switched. Solve the problem, then run the command again.")
+                advice: option == "--import"
+                    ? "Nothing was switched. Solve the problem, then run the command again, or add --no-import to go on without these items."
+                    : "Nothing was switched. Solve the problem, then run the command again.")
         }
         return output
     }

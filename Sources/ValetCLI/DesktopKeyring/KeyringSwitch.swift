@@ -14,21 +14,30 @@ struct KeyringSwitch {
 
     /// Switches to the program, and returns what was done.
     ///
-    /// With `replaces`, GNOME Keyring is ended. Nothing is changed if a program is the keyring that cannot be ended, and everything is put
-    /// back if the program does not become the keyring.
+    /// With `replaces`, GNOME Keyring or KWallet is ended. Nothing is changed if a program is the keyring that cannot be ended, and everything is
+    /// put back if the program does not become the keyring.
     func enable(_ program: KeyringProgram, replaces: Bool, imports: Bool) throws(CommandFailure) -> [String] {
         let setup = try KeyringSetup.load(places)
         var lines: [String] = []
         var former = try formerKeyring(program, setup, imports: imports)
         if let present = former.owner {
-            guard present.isGNOMEKeyring, replaces || former.isStartedHere else { throw Self.refusal(present) }
-            if imports {
-                try unlock()
-                lines.append("Items of \(present.name): \(try program.importItems()). All were compared.")
+            do throws(CommandFailure) {
+                let canBeEnded = former.isStartedHere || replaces && present.canBeEnded
+                // KeePassXC is left to the person, who turns its service off afterwards.
+                guard canBeEnded || imports && present.isKeePassXC else { throw Self.refusal(present) }
+                if imports {
+                    let outcome = try program.importItems()
+                    guard canBeEnded else { throw Self.refusal(present, imported: outcome) }
+                    lines.append("Items of \(present.name): \(outcome). All were compared.")
+                }
+                // The import may have taken a while.
+                former.owner = try bus.owner()
+                if let other = former.owner, other != present { throw Self.refusal(other) }
+            } catch {
+                // It was not running before.
+                if former.isStartedHere { try? bus.end(present) }
+                throw error
             }
-            // The import may have taken a while.
-            former.owner = try bus.owner()
-            if let other = former.owner, other != present { throw Self.refusal(other) }
         }
         try change(setup, ending: former.owner, program)
         return lines + ["\(program.path) is the keyring of this session now, and of the next ones."]
@@ -58,34 +67,22 @@ struct KeyringSwitch {
         return FormerKeyring(owner: owner?.isKeychain == true ? nil : owner, isStartedHere: true)
     }
 
-    private static func refusal(_ owner: KeyringBus.Owner) -> CommandFailure {
+    /// The failure for a program that keeps the name; `imported` is what was copied from it before.
+    private static func refusal(_ owner: KeyringBus.Owner, imported: String? = nil) -> CommandFailure {
+        let copying = "Copy its items with `\(KeyringProgram.name) --import`, "
         let advice =
-            if owner.isGNOMEKeyring {
+            if owner.canBeEnded {
                 "Nothing was changed. `valet secret-service enable --replace` copies its items, and ends it."
-            } else if owner.name.hasPrefix("keepassxc") {
+            } else if owner.isKeePassXC {
                 """
-                Nothing was changed. Copy its items with `\(KeyringProgram.name) --import`, turn "Secret Service Integration" off in its settings, \
-                and run the command again with --no-import.
-                """
-            } else if owner.name.hasPrefix("kwalletd") || owner.name.hasPrefix("ksecretd") {
-                """
-                Nothing was changed. Copy its items with `\(KeyringProgram.name) --import`, end it with `kquitapp5 \(owner.name)` or \
-                `kquitapp6 \(owner.name)`, and run the command again with --no-import.
+                \(imported.map { "Its items are in the keychain now (\($0)); nothing else was changed. " } ?? "Nothing was changed. \(copying)then turn ")\
+                \(imported == nil ? "" : "Turn ")its "Secret Service Integration" off (Tools > Settings), and run `valet secret-service enable --no-import`.
                 """
             } else {
-                """
-                Nothing was changed. Copy its items with `\(KeyringProgram.name) --import`, quit it, and run the command again with --no-import.
-                """
+                "Nothing was changed. \(copying)quit it, and run the command again with --no-import."
             }
         return CommandFailure(
             .unavailable, "\(owner.text) is the keyring of this session, and keeps the name while it runs", advice: advice)
-    }
-
-    /// Has the present keyring ask for the passwords of its locked collections.
-    private func unlock() throws(CommandFailure) {
-        let connection = try bus.otherClient()
-        let service = try KeyringBus.explaining { () throws(DBusFailure) in try SecretService(connection) }
-        try SecretServiceSource(collection: nil, unlocks: true, bus: []).unlockCollections(of: service)
     }
 
     /// Writes the files and takes the name; puts everything back on failure, also an earlier setup.
@@ -119,10 +116,8 @@ struct KeyringSwitch {
                     "Not all files could be put back: run `valet secret-service disable`."
                 } else if snapshot != nil {
                     "The setup is the one that was there before."
-                } else if hasEndedOther {
-                    "All files were put back. The former keyring starts with the next program that needs it, and asks for its password."
                 } else {
-                    "All files were put back. The former keyring starts with the next program that needs it."
+                    "All files were put back. \(Self.nextKeyring(bus))\(hasEndedOther ? " It asks for its password." : "")"
                 }
             throw CommandFailure(error.status, "the keychain did not become the keyring: \(error.problem)", advice: advice)
         }
@@ -160,6 +155,15 @@ struct KeyringSwitch {
 
     // MARK: Disabling
 
+    /// Says how the former keyring starts again.
+    private static func nextKeyring(_ bus: KeyringBus?) -> String {
+        guard let bus else { return "No bus of a session can be reached. If a session runs, its keyring stays until the session ends." }
+        // KWallet and KeePassXC are usually not started by the bus under this name.
+        return (try? bus.canStartKeyring()) == false
+            ? "The bus cannot start the former keyring: start it, or log out and in."
+            : "The former keyring starts with the next program that needs it."
+    }
+
     /// Undoes `enable`, and returns what was done; the bus is nil if it cannot be reached.
     ///
     /// The record goes last, so that the command can be repeated after a failure.
@@ -174,10 +178,7 @@ struct KeyringSwitch {
         try bus?.reload()
         if let bus, let owner = try bus.owner(), owner.isProgram(setup.program) || owner.isKeychain { try bus.end(owner) }
         let kept = try setup.forget(places, keeping: leftAlone)
-        let next =
-            bus == nil
-            ? "No bus of a session can be reached. If a session runs, its keyring stays until the session ends."
-            : "The former keyring starts with the next program that needs it."
+        let next = nextKeyring(bus)
         return leftAlone.map { "\($0.path) was changed since, and stays as it is." }
             + (kept.map { ["What was there before is kept in \($0)."] } ?? []) + [
                 "\(next) What was stored meanwhile stays in the keychain."

@@ -72,8 +72,7 @@ struct SecretServiceSource: SecretSource {
     // MARK: Unlocking
 
     /// Has the service ask for the passwords of the collections that are locked.
-    @discardableResult
-    func unlockCollections(of service: SecretService) throws(CommandFailure) -> [SecretService.Collection] {
+    private func unlockCollections(of service: SecretService) throws(CommandFailure) -> [SecretService.Collection] {
         try whenUnlocked(
             service, load: { () throws(CommandFailure) in try selectedCollections(of: service) },
             locked: { $0.filter(\.isLocked).map { ($0.path, ItemListing.escapingUnprintable($0.label)) } })
