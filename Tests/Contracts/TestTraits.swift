@@ -74,7 +74,10 @@ extension Trait where Self == ConditionTrait {
 
     /// KWallet is installed, with the plugin by which it receives secrets.
     package static var requiresKWallet: Self {
-        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/kwalletd5"), "requires kwalletd5 and libqca-qt5-2-plugins")
+        let plugins = ["x86_64", "aarch64"].map { "/usr/lib/\($0)-linux-gnu/qca-qt5/crypto/libqca-ossl.so" }
+        let isInstalled =
+            FileManager.default.isExecutableFile(atPath: "/usr/bin/kwalletd5") && plugins.contains(where: FileManager.default.fileExists)
+        return .enabled(if: isInstalled, "requires kwalletd5 and libqca-qt5-2-plugins")
     }
 
     /// KeePassXC is installed.

@@ -97,7 +97,7 @@ struct KeyringBus {
             let process = try ProcessHandle(ofProcess: owner.process)
             // The number belonged to the keyring before the handle was opened, and still does.
             guard try ownerConnection() == owner.connection else { return }
-            if !owner.isKWallet || !requestQuit(owner) { try process.requestEnd() }
+            if owner.isKWallet { try requestQuit(owner) } else { try process.requestEnd() }
             guard try process.waitForEnd(until: deadline) else { throw .timedOut }
         } catch {
             throw CommandFailure(
@@ -108,13 +108,12 @@ struct KeyringBus {
     }
 
     /// Has a program of KDE quit by itself: KWallet stores changes a few seconds later, and a signal would lose them.
-    private func requestQuit(_ owner: Owner) -> Bool {
+    private func requestQuit(_ owner: Owner) throws(Errno) {
         do throws(DBusFailure) {
             _ = try connection.call(
                 owner.connection, path: "/MainApplication", interface: "org.qtproject.Qt.QCoreApplication", "quit", [], signature: "")
-            return true
         } catch {
-            return false
+            throw .timedOut
         }
     }
 
