@@ -139,7 +139,7 @@ struct OtherOwnerTests {
             let reply = try former.call(
                 desk, .collection, "CreateItem", former.itemArguments([name: name == "a" ? "1" : "2"], secret, label: label),
                 SecretClient.itemSignature)
-            // It stores an item in a prompt that it shows to nobody.
+            // It stores an item in a prompt that it does not show.
             #expect(try !former.complete(try #require(reply.last?.text)).isDismissed)
         }
         let refused = try bus.valet("enable", "--replace")
