@@ -59,6 +59,34 @@ struct ImportTests {
         #expect(try reader.secret(of: "org.example.Other") == own && own != other)
     }
 
+    @Test("After a repeated import programs get the secret that has changed meanwhile, and the former one is kept")
+    func changedSince() throws {
+        let source = try Desktop(keyring: .gnome)
+        let former = try source.client()
+        let target = try Desktop()
+        for secret in ["old", "new", "new"] {
+            _ = try former.createItem(["a": "1"], secret, label: "Mail", replaces: true)
+            #expect(try runImport(from: source, into: target.home).ending == .exited(0))
+        }
+        let client = try target.client()
+        #expect(try client.search(["a": "1"]).unlocked.map { try client.secret(of: $0).text } == ["new", "old"])
+        // What a program of the new keyring has changed later stays what programs get.
+        func modified(_ reader: SecretClient) throws -> UInt64 {
+            let item = try #require(try reader.search(["a": "1"]).unlocked.first)
+            guard case .variant(_, .number(let seconds)) = try reader.property("Modified", of: item, .item) else { return 0 }
+            return seconds
+        }
+        let there = try modified(former)
+        #expect(
+            try waitUntil {
+                _ = try client.createItem(["a": "1"], "newest", label: "Mail", replaces: true)
+                return try modified(client) > there
+            })
+        #expect(try runImport(from: source, into: target.home).ending == .exited(0))
+        let first = try #require(try client.search(["a": "1"]).unlocked.first)
+        #expect(try client.secret(of: first).text == "newest")
+    }
+
     @Test("A locked collection is not imported, and nothing else is")
     func locked() throws {
         let source = try Desktop(keyring: .gnome)

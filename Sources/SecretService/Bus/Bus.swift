@@ -150,11 +150,14 @@ internal import KeychainSystem
             guard result >= 0 else { throw .failed("the message bus is lost") }
             if let message = unsafe received {
                 defer { _ = unsafe sd_bus_message_unref(message) }
-                let isExpected = unsafe sd_bus_message_is_signal(message, interface, member) > 0
-                if isExpected, unsafe BusMessage(message).path == path { return try read(unsafe BusMessage(message)) }
+                let signal = unsafe BusMessage(message)
+                // The bus delivers each signal that has a destination, from any program.
+                let isExpected = unsafe sd_bus_message_is_signal(message, interface, member) > 0 && signal.sender == connection
+                if isExpected, signal.path == path { return try read(signal) }
             }
+            guard !deadline.isOver else { return nil }
             guard result == 0 else { continue }
-            guard !deadline.isOver, let connection, isOwner(connection, of: Self.serviceName) else { return nil }
+            guard let connection, isOwner(connection, of: Self.serviceName) else { return nil }
             // Not until the deadline: nothing tells that the keyring has ended.
             _ = unsafe sd_bus_wait(bus, 1_000_000)
         }

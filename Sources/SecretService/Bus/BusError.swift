@@ -44,6 +44,9 @@ struct BusError: Error, Equatable {
 
     private static let noObjectName = "org.freedesktop.DBus.Error.UnknownMethod"
 
+    /// Whether there was no reply in time.
+    var isNoReply: Bool { name == "org.freedesktop.DBus.Error.NoReply" || name == "org.freedesktop.DBus.Error.Timeout" }
+
     /// Whether it says that a path has no object.
     var isNoObject: Bool { name == Self.noObjectName }
 }

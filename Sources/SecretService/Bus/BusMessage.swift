@@ -68,6 +68,12 @@ enum BusType {
 
     func readPath() throws(BusError) -> String { try readText(BusType.path) }
 
+    func readTime() throws(BusError) -> UInt64 {
+        var seconds: UInt64 = 0
+        try check(unsafe sd_bus_message_read_basic(pointer, BusType.time, &seconds))
+        return seconds
+    }
+
     func readBoolean() throws(BusError) -> Bool {
         var value: Int32 = 0
         try check(unsafe sd_bus_message_read_basic(pointer, BusType.boolean, &value))

@@ -9,6 +9,8 @@ struct KeyringClient {
         let label: String
         let lookup: ItemLookup
         let secret: ItemSecret
+        /// In seconds since 1970; 0 if the keyring does not tell it.
+        let modifiedSeconds: UInt64
     }
 
     private let bus: Bus
@@ -77,9 +79,10 @@ struct KeyringClient {
         let secret = try call(
             "GetSecret", at: path, interface, { message throws(BusError) in try message.append(path: session) },
             { reply throws(BusError) in try reply.readSecret() })
+        let modified = try? property("Modified", of: path, interface, "t") { reply throws(BusError) in try reply.readTime() }
         return Item(
-            label: label, lookup: lookup.withoutEntryAttributes(path: path, label: label),
-            secret: ItemSecret(bytes: secret.value, contentType: secret.contentType))
+            label: label, lookup: program == .keePassXC ? lookup.withoutEntryAttributes(path: path, label: label) : lookup,
+            secret: ItemSecret(bytes: secret.value, contentType: secret.contentType), modifiedSeconds: modified ?? 0)
     }
 
     /// Unlocks objects, for which the keyring may ask a person until the deadline.
@@ -137,9 +140,20 @@ struct KeyringClient {
         do throws(BusError) {
             return try body()
         } catch {
+            guard !error.isNoReply else {
+                throw KeychainFailure(
+                    .notAvailable, "the keyring of this session does not answer (\(error.name))", cause: .system(errno: noReplyErrno))
+            }
             let advice = error.isNoObject ? program.adviceForMissingObject : ""
             throw KeychainFailure(.notAvailable, "the keyring of this session: \(error.text)\(advice)")
         }
+    }
+
+    private static var noReplyErrno: Int32 { Errno.timedOut.rawValue }
+
+    /// Whether a call failed because the keyring does not answer, so that the next one would wait too.
+    static func isNoReply(_ failure: KeychainFailure) -> Bool {
+        if case .system(noReplyErrno)? = failure.cause { true } else { false }
     }
 }
 #endif

@@ -5,7 +5,8 @@ internal import KeychainSystem
 
 /// Copies the items of the keyring that a session has into the keychain, for a person who changes from one to the other.
 ///
-/// Nothing is removed or replaced, neither there nor here. An item whose secret has changed since an earlier import is stored as another one.
+/// Nothing is removed there, and no secret is lost here. If an item has changed there since an earlier import, programs get the present secret, and the
+/// former one is kept in another item.
 package enum KeyringImport {
     package struct Outcome: Equatable, Sendable {
         package var copiedCount = 0
@@ -37,11 +38,16 @@ package enum KeyringImport {
             throw KeychainFailure(
                 .notAvailable,
                 """
-                not copied: \(problems.prefix(largestNamedCount).joined(separator: "; "))\(others). \
+                not copied: \(printable(problems.prefix(largestNamedCount).joined(separator: "; ")))\(others). \
                 Of the others, copied: \(outcome.copiedCount), present: \(outcome.presentCount)
                 """)
         }
         return outcome
+    }
+
+    /// The text without control characters: a label of another program must not change the terminal, or hide the rest of a message.
+    private static func printable(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
     }
 
     // MARK: Reading
@@ -63,6 +69,7 @@ package enum KeyringImport {
                 let items = try readItems(ofCollection: path, label, client, until: deadline, &problems)
                 sources.append(Source(label: label, isDefault: path == defaultPath, items: items))
             } catch {
+                guard !KeyringClient.isNoReply(error) else { throw error }
                 problems.append("the collection \(path.split(separator: "/").last ?? ""): \(error.reason)")
             }
         }
@@ -86,6 +93,7 @@ package enum KeyringImport {
                 }
                 items.append(try client.item(path))
             } catch {
+                guard !KeyringClient.isNoReply(error) else { throw error }
                 let name =
                     (try? client.label(ofItem: path)).flatMap { $0.isEmpty ? nil : $0 } ?? String(path.split(separator: "/").last ?? "")
                 problems.append("the item \"\(name)\" of \"\(label)\": \(error.reason)")
@@ -105,7 +113,7 @@ package enum KeyringImport {
                 if try has(item, target) {
                     outcome.presentCount += 1
                 } else {
-                    _ = try target.store(item.lookup, label: item.label, item.secret, replaces: false)
+                    try add(item, of: source, to: target)
                     outcome.copiedCount += 1
                 }
             }
@@ -134,12 +142,38 @@ package enum KeyringImport {
     }
 
     private static func has(_ item: KeyringClient.Item, _ collection: Collection) throws(KeychainFailure) -> Bool {
-        for number in try collection.search(item.lookup) {
-            let (description, _) = try collection.storage.description(of: number)
-            guard description.lookup == item.lookup, description.label.hasSameBytes(as: item.label) else { continue }
-            if try collection.storage.secret(of: number) == item.secret { return true }
-        }
+        for (number, _) in try same(as: item, in: collection) where try collection.storage.secret(of: number) == item.secret { return true }
         return false
+    }
+
+    /// The items with the same attributes and label, the oldest one first.
+    private static func same(
+        as item: KeyringClient.Item, in collection: Collection
+    ) throws(KeychainFailure) -> [(number: UInt64, dates: ItemDates)] {
+        var found: [(UInt64, ItemDates)] = []
+        for number in try collection.search(item.lookup) {
+            let (description, dates) = try collection.storage.description(of: number)
+            if description.lookup == item.lookup, description.label.hasSameBytes(as: item.label) { found.append((number, dates)) }
+        }
+        return found
+    }
+
+    /// Stores an item whose secret the keychain does not have.
+    ///
+    /// Programs take the oldest item that they find. If the keyring has changed the item since it was stored here, that one gets the secret. Of
+    /// several such items there, nothing tells which one it is.
+    private static func add(_ item: KeyringClient.Item, of source: Source, to collection: Collection) throws(KeychainFailure) {
+        guard let oldest = try same(as: item, in: collection).first, item.modifiedSeconds >= oldest.dates.modified,
+            source.items.count(where: { $0.lookup == item.lookup && $0.label.hasSameBytes(as: item.label) }) == 1
+        else {
+            _ = try collection.store(item.lookup, label: item.label, item.secret, replaces: false)
+            return
+        }
+        let former = try collection.storage.secret(of: oldest.number)
+        // It may be one of a program, which other programs do not read.
+        let owner = try collection.owner(of: oldest.number)
+        _ = try collection.store(item.lookup, label: item.label, former, replaces: false, owner: owner)
+        try collection.set(item.secret, of: oldest.number)
     }
 }
 

@@ -73,10 +73,16 @@ struct KeyringBus {
         try Self.explaining { () throws(DBusFailure) in try call("ListActivatableNames").first?.texts?.contains(name) == true }
     }
 
-    /// Has the bus start the keyring, unless one runs.
-    func startKeyring() throws(CommandFailure) {
-        _ = try Self.explaining { () throws(DBusFailure) in
-            try call("StartServiceByName", [.text(Self.serviceName), .number(0)], "su")
+    /// Has the bus start the keyring, unless one runs; returns whether it has.
+    @discardableResult
+    func startKeyring() throws(CommandFailure) -> Bool {
+        // DBUS_START_REPLY_SUCCESS of the D-Bus Specification; 2 if it runs already.
+        let started: UInt64 = 1
+        return try Self.explaining { () throws(DBusFailure) in
+            guard case .number(let answer)? = try call("StartServiceByName", [.text(Self.serviceName), .number(0)], "su").first else {
+                throw .malformed
+            }
+            return answer == started
         }
     }
 

@@ -22,24 +22,25 @@ struct KeyringSwitch {
         var former = try formerKeyring(program, setup, imports: imports)
         if let present = former.owner {
             do throws(CommandFailure) {
-                let canBeEnded = former.isStartedHere || replaces && present.canBeEnded
+                let mayBeEnded = present.canBeEnded && (former.isStartedHere || replaces)
                 // KeePassXC is left to the person, who turns its service off afterwards.
-                guard canBeEnded || imports && present.isKeePassXC else { throw Self.refusal(present) }
-                if imports {
-                    let outcome = try program.importItems()
-                    guard canBeEnded else { throw Self.refusal(present, imported: outcome) }
-                    lines.append("Items of \(present.name): \(outcome). All were compared.")
-                }
+                guard mayBeEnded || imports && present.isKeePassXC else { throw Self.refusal(present) }
+                var outcome: String?
+                if imports { outcome = try program.importItems() }
+                guard mayBeEnded else { throw Self.refusal(present, imported: outcome) }
+                if let outcome { lines.append("Items of \(present.name): \(outcome). All were compared.") }
                 // The import may have taken a while.
                 former.owner = try bus.owner()
-                if let other = former.owner, other != present { throw Self.refusal(other) }
+                if let other = former.owner, other != present { throw Self.refusal(other, imported: outcome) }
+                try change(setup, ending: former.owner, program)
             } catch {
                 // It was not running before.
-                if former.isStartedHere { try? bus.end(present) }
+                if former.isStartedHere, present.canBeEnded { try? bus.end(present) }
                 throw error
             }
+        } else {
+            try change(setup, ending: nil, program)
         }
-        try change(setup, ending: former.owner, program)
         return lines + ["\(program.path) is the keyring of this session now, and of the next ones."]
     }
 
@@ -56,30 +57,32 @@ struct KeyringSwitch {
         if let owner = try bus.owner() { return FormerKeyring(owner: owner.isKeychain ? nil : owner) }
         // Its items are imported from it while it runs. After an earlier setup the bus would start this keyring.
         guard imports, setup == nil, try bus.canStartKeyring() else { return FormerKeyring() }
+        let isStartedHere: Bool
         do throws(CommandFailure) {
-            try bus.startKeyring()
+            isStartedHere = try bus.startKeyring()
         } catch {
             throw CommandFailure(
                 error.status, "the present keyring cannot be started, so that its items could be imported: \(error.problem)",
                 advice: "Nothing was changed. Start it, or add --no-import to leave its items where they are.")
         }
         let owner = try bus.owner()
-        return FormerKeyring(owner: owner?.isKeychain == true ? nil : owner, isStartedHere: true)
+        return FormerKeyring(owner: owner?.isKeychain == true ? nil : owner, isStartedHere: isStartedHere)
     }
 
     /// The failure for a program that keeps the name; `imported` is what was copied from it before.
     private static func refusal(_ owner: KeyringBus.Owner, imported: String? = nil) -> CommandFailure {
-        let copying = "Copy its items with `\(KeyringProgram.name) --import`, "
+        let state = imported.map { "Its items are in the keychain now (\($0)); nothing else was changed." } ?? "Nothing was changed."
+        let copying = imported == nil ? "Copy its items with `\(KeyringProgram.name) --import`. Then at once" : "At once"
         let advice =
             if owner.canBeEnded {
-                "Nothing was changed. `valet secret-service enable --replace` copies its items, and ends it."
+                "\(state) `valet secret-service enable --replace` copies its items, and ends it."
             } else if owner.isKeePassXC {
                 """
-                \(imported.map { "Its items are in the keychain now (\($0)); nothing else was changed. " } ?? "Nothing was changed. \(copying)then turn ")\
-                \(imported == nil ? "" : "Turn ")its "Secret Service Integration" off (Tools > Settings), and run `valet secret-service enable --no-import`.
+                \(state) \(copying), turn its "Secret Service Integration" off (Tools > Settings), and run `valet secret-service enable --no-import`: what \
+                programs store there in between is not copied.
                 """
             } else {
-                "Nothing was changed. \(copying)quit it, and run the command again with --no-import."
+                "\(state) \(copying), quit it, and run the command again with --no-import."
             }
         return CommandFailure(
             .unavailable, "\(owner.text) is the keyring of this session, and keeps the name while it runs", advice: advice)
@@ -98,8 +101,8 @@ struct KeyringSwitch {
             try bus.reload()
             // The program of another installation has the same items, and one that runs already may have been started for another keychain.
             if let present = try bus.owner(), present == owner || present.isKeychain && (isChanged || !present.isProgram(program.path)) {
-                hasEndedOther = !present.isKeychain
                 try bus.end(present)
+                hasEndedOther = !present.isKeychain
             }
             try bus.startKeyring()
             guard let present = try bus.owner(), present.isProgram(program.path) else {
