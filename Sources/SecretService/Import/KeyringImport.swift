@@ -80,11 +80,10 @@ package enum KeyringImport {
         ofCollection path: String, _ label: String, _ client: KeyringClient, until deadline: Deadline, _ problems: inout [String]
     ) throws(KeychainFailure) -> [KeyringClient.Item] {
         let paths = try client.items(ofCollection: path)
-        func locked() -> [String] { paths.filter { (try? client.isLocked(item: $0)) == true } }
-        let formerlyLocked = locked()
+        let formerlyLocked = try locked(paths, client)
         // In one prompt. If it cannot be shown, the items stay locked.
         if !formerlyLocked.isEmpty { try? client.unlock(formerlyLocked, until: deadline) }
-        let stillLocked = formerlyLocked.isEmpty ? [] : Set(locked())
+        let stillLocked = formerlyLocked.isEmpty ? [] : Set(try locked(paths, client))
         var items: [KeyringClient.Item] = []
         for path in paths {
             do throws(KeychainFailure) {
@@ -100,6 +99,19 @@ package enum KeyringImport {
             }
         }
         return items
+    }
+
+    private static func locked(_ paths: [String], _ client: KeyringClient) throws(KeychainFailure) -> [String] {
+        var locked: [String] = []
+        for path in paths {
+            do throws(KeychainFailure) {
+                if try client.isLocked(item: path) { locked.append(path) }
+            } catch {
+                // What else is wrong shows when the item is read.
+                guard !KeyringClient.isNoReply(error) else { throw error }
+            }
+        }
+        return locked
     }
 
     // MARK: Storing
