@@ -69,7 +69,8 @@ struct ImportTests {
             #expect(try runImport(from: source, into: target.home).ending == .exited(0))
         }
         let client = try target.client()
-        #expect(try client.search(["a": "1"]).unlocked.map { try client.secret(of: $0).text } == ["new", "old"])
+        // The keyring reads what another process has stored a moment later.
+        #expect(waitUntil { (try? client.search(["a": "1"]).unlocked.map { try client.secret(of: $0).text }) == ["new", "old"] })
         // What a program of the new keyring has changed later stays what programs get.
         func modified(_ reader: SecretClient) throws -> UInt64 {
             let item = try #require(try reader.search(["a": "1"]).unlocked.first)
