@@ -120,8 +120,8 @@ extension SealedKeychain {
 
     /// Whether a row that replaces one with this constraint keeps its keys.
     ///
-    /// A finger that was enrolled since must not open an item because its value was replaced. And if it was not looked for fingers, those that open
-    /// the item have to open it still. Otherwise the fingers that are known now open it, also those of a reader that is new.
+    /// A finger that was enrolled since must not open an item because its value was replaced. Where this call knows of no fingers, those that open
+    /// the item have to open it afterwards too. Otherwise the item is sealed to the present keys, for example if it came from another machine.
     private func keepsKeys(_ constraint: AccessControl.Constraint?) -> Bool {
         let kinds = constraint?.biometryKinds ?? []
         return kinds.contains(.currentSet) || !kinds.isEmpty && constraintKeys.enrollment == nil
